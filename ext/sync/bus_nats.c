@@ -54,13 +54,14 @@ struct nats {
 	natsConnection *c;
 	natsSubscription *own, *answers;
 	int64_t pause, up;
-	unsigned live;    /* subscriptions that may still call; mutex */
 	/* under the mutex */
+	unsigned live;    /* what may still call: connection, subscriptions */
 	struct bus_queue out, in;
 	struct bus_counts counts;
 	char error[BUS_ERROR_MAX];
 	char inbox[BUS_SUBJECT_MAX];
 	bool stop, connected;
+	bool deaf;        /* the server forbids the subscription */
 	const char *name;
 	bool listens;
 	size_t take_max, send_max;
@@ -132,7 +133,7 @@ answered(natsConnection *c, natsSubscription *from, natsMsg *message,
 	take(closure, ANSWER, message);
 }
 
-/* A subscription will not call any more. */
+/* A subscription or a connection will not call any more. */
 static void
 completed(void *closure)
 {
@@ -142,6 +143,25 @@ completed(void *closure)
 	s->live--;
 	pthread_cond_signal(&s->wake);
 	pthread_mutex_unlock(&s->mutex);
+}
+
+/* cnats calls this from the queue of complain(), after the last of those. */
+static void
+closed(natsConnection *c, void *closure)
+{
+	(void)c;
+	completed(closure);
+}
+
+/* Nothing would ever come. Without its inbox alone, a bus still has a use. */
+static bool
+makes_deaf(const struct nats *s, const char *text)
+{
+	char subject[BUS_SUBJECT_MAX + 2];
+
+	snprintf(subject, sizeof(subject), "\"%s\"", s->name);
+	return strstr(text, "ubscription") != NULL &&
+	    strstr(text, subject) != NULL;
 }
 
 /* The server answers later that it forbids something: no call returns that. */
@@ -158,6 +178,10 @@ complain(natsConnection *c, natsSubscription *from, natsStatus status,
 	pthread_mutex_lock(&s->mutex);
 	s->counts.failures++;
 	snprintf(s->error, sizeof(s->error), "nats: %s", text);
+	if (status == NATS_NOT_PERMITTED && makes_deaf(s, text)) {
+		s->deaf = true;
+		s->connected = false;
+	}
 	pthread_mutex_unlock(&s->mutex);
 	ring(s);
 }
@@ -170,7 +194,7 @@ look_at_bound(struct nats *s)
 
 	s->send_max = most <= 0 || most > BUS_FRAME_MAX ? BUS_FRAME_MAX :
 	    (size_t)most;
-	if (!s->listens && s->send_max < BUS_FRAME_MAX)
+	if (!s->listens && s->send_max < BUS_FRAME_MAX && s->error[0] == '\0')
 		snprintf(s->error, sizeof(s->error), "nats: max_payload of the "
 		    "server is %zu bytes: frames of up to %d are dropped if "
 		    "they are longer", s->send_max, BUS_FRAME_MAX);
@@ -245,9 +269,8 @@ subscribe(struct nats *s)
 		pthread_mutex_lock(&s->mutex);
 		snprintf(s->inbox, sizeof(s->inbox), "%s", inbox == NULL ? "" :
 		    inbox);
-		s->connected = true;
+		s->connected = !s->deaf;
 		s->counts.connects++;
-		s->error[0] = '\0';
 		look_at_bound(s);
 		pthread_mutex_unlock(&s->mutex);
 		s->up = kvr_clock_now();
@@ -262,8 +285,14 @@ join(struct nats *s)
 {
 	natsStatus status = natsConnection_Connect(&s->c, s->options);
 
-	if (status == NATS_OK)
+	if (status == NATS_OK) {
+		pthread_mutex_lock(&s->mutex);
+		s->live++;
+		s->error[0] = '\0';
+		s->deaf = false;
+		pthread_mutex_unlock(&s->mutex);
 		status = subscribe(s);
+	}
 	if (status == NATS_OK)
 		return true;
 	failed(s, status);
@@ -469,6 +498,8 @@ set_options(struct bus *b, struct nats *nats, natsOptions *o)
 		s = natsOptions_SetMaxPingsOut(o, PINGS_OUT);
 	if (s == NATS_OK)
 		s = natsOptions_SetErrorHandler(o, complain, nats);
+	if (s == NATS_OK)
+		s = natsOptions_SetClosedCB(o, closed, nats);
 	return s;
 }
 

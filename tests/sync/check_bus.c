@@ -829,6 +829,49 @@ publishing_is_forbidden(void)
 	UNTIL(bus_connected(a->bus));
 	send_all(a, 1, 1);
 	UNTIL(strstr(bus_error(a->bus), "ermissions") != NULL);
+	IS(bus_connected(a->bus));
+}
+
+/* What the server says comes while the subscription is made. */
+static void
+subscribing_is_forbidden(void)
+{
+	const unsigned rounds = 10;
+	struct peer *a;
+	unsigned i;
+
+	start_with("authorization { users: [ { user: kv, password: x,\n"
+	    "permissions: { subscribe: { deny: \"kv.test\" } } } ] }\n");
+	snprintf(url, sizeof(url), "nats://kv:x@127.0.0.1:%u", port);
+	for (i = 0; i < rounds; i++) {
+		a = peer();
+		UNTIL(bus_counts(a->bus).connects > 0);
+		UNTIL(strstr(bus_error(a->bus), "ermissions") != NULL);
+		IS(!bus_connected(a->bus));
+		leave(a);
+		n_peers = 0;
+	}
+}
+
+/* cnats has more to complain of when the bus is closed: for a sanitizer. */
+static void
+complaints_end_with_the_bus(void)
+{
+	const unsigned rounds = 20;
+	struct peer *a;
+	unsigned i;
+
+	start_with("authorization { users: [ { user: kv, password: x,\n"
+	    "permissions: { publish: { deny: \"kv.test\" } } } ] }\n");
+	snprintf(url, sizeof(url), "nats://kv:x@127.0.0.1:%u", port);
+	for (i = 0; i < rounds; i++) {
+		a = peer();
+		UNTIL(bus_connected(a->bus));
+		send_all(a, 1, 2000);
+		UNTIL(bus_counts(a->bus).failures > 0);
+		leave(a);
+		n_peers = 0;
+	}
 }
 
 /* Entries that are no frames, and a key that is no stream. */
@@ -1152,6 +1195,8 @@ static const struct {
 	{ "writing_is_forbidden", writing_is_forbidden, 'r' },
 	{ "payload_is_bounded", payload_is_bounded, 'n' },
 	{ "publishing_is_forbidden", publishing_is_forbidden, 'n' },
+	{ "subscribing_is_forbidden", subscribing_is_forbidden, 'n' },
+	{ "complaints_end_with_the_bus", complaints_end_with_the_bus, 'n' },
 	{ "others_write", others_write, 'r' },
 	{ "too_large", too_large, 'r' },
 	{ "too_many", too_many, 'r' },
