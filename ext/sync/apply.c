@@ -293,6 +293,14 @@ dropped(const struct apply *a)
 	    c->stale + c->unjoined + c->no_room + c->refused;
 }
 
+/* Frames before it may be recordings: none of them is taken later. */
+static void
+count_proved(struct peer *p)
+{
+	p->proved = true;
+	p->seen = UINT64_MAX;
+}
+
 /*
  * Does the frame count? Of one that is not proved, only what leads to that is
  * looked at. The log has frames of peers that have ended.
@@ -311,7 +319,7 @@ is_proved(struct apply *a, const struct moment *m)
 			apply_challenge(a, m, r.challenge);
 		else if (r.kind == FRAME_PROOF && r.peer == a->o.origin &&
 		    r.challenge == a->o.proof->own)
-			p->proved = true;
+			count_proved(p);
 	a->reader.at = records;
 	a->counts.unproved += !p->proved;
 	return p->proved;

@@ -832,6 +832,30 @@ START_TEST(a_recording_does_not_count_twice)
 }
 END_TEST
 
+/* Nor does one of frames before the first that was heard. */
+START_TEST(a_recording_does_not_count_of_before_the_proof)
+{
+	uint64_t repeated;
+
+	begin(&keyed_one, &keyed_two);
+	pass(20 * MS, 0);
+	ck_assert_int_eq(kvr_observe(a->k, replica_prompt(a, 1, 5),
+	    replica_worker(a, 'b'), now, 0, NULL), KVR_OK);
+	replica_run(a, now += 100 * MS);
+	for (taped = 0; taped < a->n; taped++)
+		tape[taped] = a->sent[taped];
+	ck_assert_uint_gt(taped, 0);
+	a->n = 0;
+	pass(1500 * MS, 0);
+	repeated = apply_counts(b->apply).repeated;
+	play_frames();
+	ck_assert_uint_eq(replica_holds(b, 1, 8, 'b'), 0);
+	ck_assert_uint_eq(apply_counts(b->apply).repeated, repeated + taped);
+	free_tape();
+	finish();
+}
+END_TEST
+
 START_TEST(two_are_soon_proved)
 {
 	begin(&keyed_one, &keyed_two);
@@ -1951,6 +1975,7 @@ suite_apply(void)
 	tcase_add_test(t, a_recording_does_not_count_after_a_restart);
 	tcase_add_test(t, a_recording_does_not_count_of_one_that_is_forgotten);
 	tcase_add_test(t, a_recording_does_not_count_twice);
+	tcase_add_test(t, a_recording_does_not_count_of_before_the_proof);
 	tcase_add_test(t, two_are_soon_proved);
 	tcase_add_test(t, a_lost_reset_is_repaired);
 	tcase_add_test(t, two_that_begin_at_once_reset_nothing);
