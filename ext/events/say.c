@@ -32,7 +32,7 @@ describe_state(const char *name)
 	return strcmp(name, "degraded") == 0 ? "degraded: what its cache "
 	    "holds is predicted until it clears it or restarts" :
 	    strcmp(name, "unusable") == 0 ? "unusable: nothing of what its "
-	    "engine says can be used, what its cache holds is predicted" :
+	    "engine says can be used" :
 	    name;
 }
 

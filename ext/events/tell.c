@@ -6,11 +6,8 @@
 #include <string.h>
 
 enum { COUNTERS_MAX = 40 };
-/*
- * Blocks and events in a row that are of no use: before a stream that was of
- * some is said to be of none, and before a worker is degraded.
- */
-enum { UNUSED_AFTER_USED = 1000, UNUSED_DEGRADES = 64 };
+/* Blocks and events in a row that make a stream useless that was of use. */
+enum { UNUSED_AFTER_USED = 1000 };
 
 struct counter {
 	const char *name, *label; /* label: a reason; NULL: none */
@@ -112,7 +109,7 @@ unused_name(size_t reason)
 	    "refused" : drop_reason_name((enum drop_reason)reason);
 }
 
-/* Some was of use. Of a degraded worker nothing else is known than before. */
+/* Some was of use. */
 static void
 note_used(struct tell_use *u, uint64_t used,
     const uint64_t unused[TELL_REASONS])
@@ -120,12 +117,11 @@ note_used(struct tell_use *u, uint64_t used,
 	u->used = used;
 	memcpy(u->unused, unused, sizeof(u->unused));
 	u->enough = UNUSED_AFTER_USED;
-	if (!u->degraded)
-		u->reason = NULL;
+	u->reason = NULL;
 }
 
 void
-tell_use(struct tell_use *u, struct target *t,
+tell_use(struct tell_use *u, const struct target *t,
     const struct decode_counts *decoded)
 {
 	const struct target_counts *c = &t->counts;
@@ -135,7 +131,6 @@ tell_use(struct tell_use *u, struct target *t,
 	uint64_t unused[TELL_REASONS], all = 0, most = 0, more;
 	size_t i, which = 0;
 
-	u->degraded = u->degraded && t->state == KVR_EVENTS_DEGRADED;
 	count_unused(t, decoded, unused);
 	if (used > u->used) {
 		note_used(u, used, unused);
@@ -149,13 +144,8 @@ tell_use(struct tell_use *u, struct target *t,
 		most = more;
 		which = i;
 	}
-	if (all == 0 || all < u->enough)
-		return;
-	u->reason = unused_name(which);
-	if (all < UNUSED_DEGRADES || t->state != KVR_EVENTS_COMPLETE)
-		return;
-	target_lost(t, t->next, "unusable");
-	u->degraded = t->state == KVR_EVENTS_DEGRADED;
+	if (all > 0 && all >= u->enough)
+		u->reason = unused_name(which);
 }
 
 struct tell_state
@@ -190,7 +180,6 @@ tell_reason(const char *reason)
 		{ "block_size", "blocks do not have the worker's size" },
 		{ "size", "events are too large" },
 		{ "lost", "batches cannot be had" },
-		{ "unusable", "nothing was of use" },
 		{ "region", "the region lost track, or others reset the "
 		    "worker" }
 	};

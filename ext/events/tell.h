@@ -29,7 +29,6 @@ struct tell_use {
 	uint64_t used;       /* blocks, when some was last; and then */
 	uint64_t unused[TELL_REASONS]; /* what was not */
 	uint64_t enough;     /* of these, to say that nothing is */
-	bool degraded;       /* the worker was, for that reason */
 };
 
 struct tell_state {
@@ -73,11 +72,11 @@ void tell_add(struct stream_counts *sum, const struct stream_counts *more,
 /* Events that could not be read: they may have been ones that count. */
 uint64_t tell_unread(const struct decode_counts *c);
 /*
- * Looks whether anything of what the stream says is of use. If
- * nothing is for long, the worker is degraded, so that it is not believed to
- * hold nothing. decoded NULL: it is shared with others.
+ * Looks whether anything of what the stream says is of use. Nothing changes
+ * for the worker: a stream that is followed well may begin with images, behind
+ * which no block counts. decoded NULL: it is shared with others.
  */
-void tell_use(struct tell_use *u, struct target *t,
+void tell_use(struct tell_use *u, const struct target *t,
     const struct decode_counts *decoded);
 struct tell_state tell_state(const struct target *t,
     const struct tell_use *u);

@@ -397,16 +397,12 @@ START_TEST(orphans_alone_are_of_no_use)
 		give(0);
 		check_state("unusable", "orphans");
 	}
-	/* The region does not take the worker's cache for empty any more. */
-	ck_assert_uint_eq(stats().events_state, KVR_EVENTS_DEGRADED);
-	add_image(1, 1);
-	give(0);
-	check_state("unusable", "orphans");
-	/* Until it is known again what it holds. */
-	add(EVENT_CLEARED, EVENT_DEVICE, 0);
+	/* Nothing was lost. */
+	ck_assert_uint_eq(stats().events_state, KVR_EVENTS_COMPLETE);
 	add_image(1, 1);
 	give(0);
 	check_state("complete", NULL);
+	ck_assert_uint_eq(stats().events_state, KVR_EVENTS_COMPLETE);
 }
 END_TEST
 
@@ -441,6 +437,32 @@ START_TEST(orphans_alone_from_then_on)
 	add_image(0, 4);
 	give(0);
 	check_state("unusable", "orphans");
+}
+END_TEST
+
+/* What was of no use before a clear says nothing of what follows. */
+START_TEST(a_stream_that_is_mended)
+{
+	int i;
+
+	begin_use();
+	add_image(1, 1);
+	give(0);
+	check_state("complete", NULL);
+	for (i = 0; i < 251; i++) {
+		add_image(0, 4);
+		give(0);
+	}
+	target_lost(&target, target.next + 1, "lost");
+	check_state("unusable", "orphans");
+	add(EVENT_CLEARED, EVENT_DEVICE, 0);
+	give(0);
+	ck_assert_uint_eq(stats().events_state, KVR_EVENTS_COMPLETE);
+	check_state("unusable", "orphans");
+	add_image(1, 1);
+	give(0);
+	check_state("complete", NULL);
+	ck_assert_uint_eq(stats().events_state, KVR_EVENTS_COMPLETE);
 }
 END_TEST
 
@@ -509,6 +531,7 @@ suite_target(void)
 	tcase_add_test(t, orphans_alone_are_of_no_use);
 	tcase_add_test(t, a_few_orphans_first);
 	tcase_add_test(t, orphans_alone_from_then_on);
+	tcase_add_test(t, a_stream_that_is_mended);
 	tcase_add_loop_test(t, events_that_are_dropped_are_of_no_use, 0,
 	    sizeof(dropped) / sizeof(dropped[0]));
 	tcase_add_test(t, a_reason_for_a_degraded_worker);
