@@ -5,10 +5,11 @@
 /*
  * An engine may have several groups of full attention, as with a draft model,
  * and announces each block once for each. The first one that is announced
- * counts, or blocks would count twice.
+ * counts, or blocks would count twice. One whose blocks have another size than
+ * the worker's does not: nothing of it could be used.
  */
 static void
-learn(struct drop *d, const struct event *e)
+learn(struct drop *d, const struct event *e, uint32_t block_size)
 {
 	const bool full = e->attention == EVENT_FULL;
 
@@ -17,6 +18,9 @@ learn(struct drop *d, const struct event *e)
 		return;
 	if (e->group == 0)
 		d->other = !full;
+	if (full && block_size != 0 && e->block_size != 0 &&
+	    e->block_size != block_size)
+		return;
 	if (full && !d->known)
 		d->full = e->group;
 	d->known = full || (d->known && d->full != e->group);
@@ -93,7 +97,7 @@ drop_judge(struct drop *d, const struct decode_options *options,
 	if (e->kind != EVENT_STORED && e->kind != EVENT_REMOVED &&
 	    e->kind != EVENT_MOVED)
 		return DROP_NONE;
-	learn(d, e);
+	learn(d, e, told);
 	learn_sliding(d, e);
 	if (!window_counts(d, options, e) || !group_counts(d, e))
 		reason = DROP_GROUP;

@@ -340,9 +340,9 @@ begin(unsigned n)
 	packer_array(&pack, n);
 }
 
-/* The first five elements of a stored event, of blocks of 2 tokens. */
+/* The first five elements of a stored event, of blocks of so many tokens. */
 static void
-stored(unsigned elements, unsigned blocks, bool parent)
+stored_in(unsigned size, unsigned elements, unsigned blocks, bool parent)
 {
 	unsigned i;
 
@@ -355,10 +355,16 @@ stored(unsigned elements, unsigned blocks, bool parent)
 		packer_uint(&pack, 1);
 	else
 		packer_nil(&pack);
-	packer_array(&pack, 2 * blocks);
-	for (i = 0; i < 2 * blocks; i++)
+	packer_array(&pack, size * blocks);
+	for (i = 0; i < size * blocks; i++)
 		packer_uint(&pack, 100000 + i);
-	packer_uint(&pack, 2);
+	packer_uint(&pack, size);
+}
+
+static void
+stored(unsigned elements, unsigned blocks, bool parent)
+{
+	stored_in(2, elements, blocks, parent);
 }
 
 #define ONE "  stored 0000000000000010 parent - block_size 2 tokens 2: " \
@@ -544,15 +550,21 @@ removed(const char *medium, int group)
 }
 
 static void
-stored_by(unsigned group, const char *kind)
+stored_by_in(unsigned size, unsigned group, const char *kind)
 {
-	stored(11, 1, false);
+	stored_in(size, 11, 1, false);
 	packer_nil(&pack);
 	packer_nil(&pack);
 	packer_nil(&pack);
 	packer_nil(&pack);
 	packer_uint(&pack, group);
 	packer_text(&pack, kind);
+}
+
+static void
+stored_by(unsigned group, const char *kind)
+{
+	stored_by_in(2, group, kind);
 }
 
 /* Of a kind with a window of its own, but no size, nothing is known. */
@@ -633,6 +645,24 @@ START_TEST(the_first_of_two_full_groups)
 	removed(NULL, 1);
 	ck_packed(ONE " group 1 attention full\n" GONE " group 1\n"
 	    "  dropped group 2\n");
+}
+END_TEST
+
+/* Nothing of a group in blocks of another size could be used. */
+START_TEST(of_two_full_groups_the_one_of_the_size)
+{
+	options.block_size = 2;
+	begin(4);
+	stored_by_in(8, 0, "full_attention");
+	stored_by(1, "full_attention");
+	removed(NULL, 0);
+	removed(NULL, 1);
+	ck_packed(ONE " group 1 attention full\n" GONE " group 1\n"
+	    "  dropped group 1\n  dropped block_size 1\n");
+	begin(2);
+	stored_by_in(8, 0, "full_attention");
+	stored_by(1, "full_attention");
+	ck_packed(ONE " group 1 attention full\n  dropped group 1\n");
 }
 END_TEST
 
@@ -1224,6 +1254,7 @@ suite_decode(void)
 	tcase_add_test(t, a_dropped_event_leaves_nothing);
 	tcase_add_test(t, group_0_until_one_is_learnt_to_be_full);
 	tcase_add_test(t, the_first_of_two_full_groups);
+	tcase_add_test(t, of_two_full_groups_the_one_of_the_size);
 	tcase_add_test(t, tiers_that_others_share);
 	tcase_add_test(t, a_tier_with_a_zero_inside);
 	tcase_add_loop_test(t, another_block_size, 2, 3);
