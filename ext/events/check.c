@@ -238,7 +238,7 @@ check_all(const char *path, char *const *regions, size_t n)
 	for (i = 0; i < n; i++)
 		check_region(&c, regions[i]);
 	c.trials = calloc(c.conf.n + 1, sizeof(*c.trials));
-	c.context = zmq_ctx_new();
+	c.context = feed_context(c.conf.n);
 	c.http = http_new();
 	if (c.trials != NULL && c.context != NULL && c.http != NULL)
 		check_streams(&c);

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 
 #include "decode.h"
@@ -19,6 +20,7 @@ enum { FRAMES_MAX = 4, BURST = 1000 };
 enum { HEARTBEAT = 5000, HEARTBEAT_TIMEOUT = 15000, QUEUE = 100000 };
 /* Between attempts to connect; the first ones follow each other soon. */
 enum { RECONNECT_MAX = 5000 };
+enum { STREAMS_A_THREAD = 500, THREADS_MAX = 4 };
 
 struct message {
 	zmq_msg_t frames[FRAMES_MAX];
@@ -181,6 +183,34 @@ copy(struct feed *f, const struct feed_options *o)
 	f->replay = o->replay == NULL ? NULL : strdup(o->replay);
 	return f->context != NULL && f->endpoint != NULL && f->topic != NULL &&
 	    (f->replay != NULL || o->replay == NULL);
+}
+
+/* One that looks up a name does nothing else meanwhile. */
+static int
+threads_for(size_t streams)
+{
+	const size_t n = 1 + streams / STREAMS_A_THREAD;
+
+	return n < THREADS_MAX ? (int)n : THREADS_MAX;
+}
+
+/* Threads cannot be added later. */
+void *
+feed_context(size_t streams)
+{
+	struct rlimit files;
+	void *context = zmq_ctx_new();
+
+	if (context == NULL)
+		return NULL;
+	if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
+		files.rlim_cur = files.rlim_max;
+		(void)setrlimit(RLIMIT_NOFILE, &files);
+	}
+	(void)zmq_ctx_set(context, ZMQ_MAX_SOCKETS,
+	    zmq_ctx_get(context, ZMQ_SOCKET_LIMIT));
+	(void)zmq_ctx_set(context, ZMQ_IO_THREADS, threads_for(streams));
+	return context;
 }
 
 struct feed *

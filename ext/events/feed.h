@@ -43,6 +43,11 @@ struct feed_sink {
 struct feed;
 
 /*
+ * A context of libzmq for so many streams. A stream takes some descriptors:
+ * the process may have as many as the system lets it. NULL: no memory.
+ */
+void *feed_context(size_t streams);
+/*
  * Copies what it is given. NULL: errno is that of libzmq, for zmq_strerror.
  */
 struct feed *feed_open(const struct feed_options *options,

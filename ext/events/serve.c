@@ -12,9 +12,8 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 
-enum { FAILED = 1, HTTP_WAIT = 5, STREAMS_A_THREAD = 500, THREADS_MAX = 4 };
+enum { FAILED = 1, HTTP_WAIT = 5 };
 /* Of all streams together: replays at a time, bytes that wait for them. */
 enum { REPLAYS_MAX = 8 };
 #define WAITING_MAX ((size_t)256 << 20)
@@ -357,34 +356,6 @@ loop(struct daemon *d)
 	}
 }
 
-/* One that looks up a name does nothing else meanwhile. */
-static int
-threads_for(size_t streams)
-{
-	const size_t n = 1 + streams / STREAMS_A_THREAD;
-
-	return n < THREADS_MAX ? (int)n : THREADS_MAX;
-}
-
-/* A stream takes some descriptors. Threads cannot be added later. */
-static void *
-make_context(size_t streams)
-{
-	struct rlimit files;
-	void *context = zmq_ctx_new();
-
-	if (context == NULL)
-		return NULL;
-	if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
-		files.rlim_cur = files.rlim_max;
-		(void)setrlimit(RLIMIT_NOFILE, &files);
-	}
-	(void)zmq_ctx_set(context, ZMQ_MAX_SOCKETS,
-	    zmq_ctx_get(context, ZMQ_SOCKET_LIMIT));
-	(void)zmq_ctx_set(context, ZMQ_IO_THREADS, threads_for(streams));
-	return context;
-}
-
 static void
 end(struct daemon *d)
 {
@@ -409,7 +380,7 @@ serve(const struct serve_options *options)
 	d->o = options;
 	if (!conf_read(&d->conf, options->conf, log_sentence, NULL))
 		return FAILED;
-	d->all = (struct follow_all){ make_context(d->conf.n * options->n),
+	d->all = (struct follow_all){ feed_context(d->conf.n * options->n),
 	    { 0, REPLAYS_MAX }, { 0, WAITING_MAX } };
 	d->sources.context = d->all.context;
 	d->sources.http = http_new();

@@ -1029,6 +1029,17 @@ checks()
 	is status $? "$want"
 }
 
+# Each takes more than two descriptors of the 1,024 that are usual.
+case_a_check_of_many_streams()
+{
+	begin
+	ulimit -Sn 1024
+	jq -n '{ workers: [range(400) | { worker: "w\(.)",
+	    events: "tcp://127.0.0.1:\(20000 + .)" }] }' > "$conf"
+	checks 1
+	is silent "$(grep -c 'nothing answers\|refused' "$out")" 400
+}
+
 case_a_check_of_all()
 {
 	begin "$with_replay"
