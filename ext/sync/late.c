@@ -178,6 +178,24 @@ release(struct site *s)
 }
 
 /*
+ * Until what a peer asks for is answered, it takes nothing from here. Frames of
+ * the log are of before.
+ */
+static void
+take_challenge(struct site *s, const struct bus_message *m, int64_t now)
+{
+	struct frame_reader *reader = &s->late.reader;
+	struct frame_record r;
+
+	if (s->o->secret_bytes == 0 || now - m->age < s->late.opened)
+		return;
+	while (frame_next(reader, &r))
+		if (r.kind == FRAME_CHALLENGE && reader->origin != s->origin &&
+		    proof_heard(&s->proof, reader->origin, r.challenge))
+			publish_hello(s->publish);
+}
+
+/*
  * As long as there is room. What comes then is left out: applied before the
  * answer, it would make all of that count as new, and what it says of leases
  * and loads is said again each second.
@@ -189,8 +207,10 @@ keep(struct site *s, const struct bus_message *m, int64_t now)
 	const size_t bytes = sizeof(struct kept) + m->n;
 	struct kept *k = bytes > KEPT_MAX - l->bytes ? NULL : malloc(bytes);
 
-	if (frame_open(&l->reader, &s->rules, m->bytes, m->n) == FRAME_GOOD)
+	if (frame_open(&l->reader, &s->rules, m->bytes, m->n) == FRAME_GOOD) {
+		take_challenge(s, m, now);
 		fetch_heard(l->fetch, l->reader.origin);
+	}
 	if (k == NULL) {
 		l->left_out++;
 		return;

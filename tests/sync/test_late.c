@@ -270,6 +270,55 @@ START_TEST(the_log_after_more_than_is_kept)
 }
 END_TEST
 
+static bool
+send_nothing(void *context, const unsigned char *bytes, size_t n)
+{
+	(void)context, (void)bytes, (void)n;
+	return true;
+}
+
+/* A peer's challenge comes, of that age. */
+static void
+take_challenge_of(uint64_t origin, uint64_t challenge, int64_t age)
+{
+	static struct frame_writer w;
+	const struct frame_record r = { .kind = FRAME_CHALLENGE,
+	    .challenge = challenge };
+	const unsigned char *bytes;
+	size_t n;
+
+	frame_writer_init(&w, &s->rules, origin);
+	ck_assert_int_eq(frame_put(&w, &r), FRAME_OK);
+	bytes = frame_finish(&w, 1, &n);
+	take(bytes, n, age);
+}
+
+/* Else peers would take nothing from here for as long as it asks. */
+START_TEST(challenges_are_heard_while_it_asks)
+{
+	struct publish_options o = { .send = send_nothing, .host = "h" };
+
+	begin();
+	options.secret_bytes = 1;
+	o.roster = &s->roster;
+	o.origin = s->origin;
+	o.rules = s->rules;
+	o.proof = &s->proof;
+	s->publish = publish_new(&o);
+	ck_assert_ptr_nonnull(s->publish);
+	take_challenge_of(31, 7, 0);
+	ck_assert_uint_eq(s->proof.n, 1);
+	ck_assert_uint_eq(s->proof.peers[0].origin, 31);
+	ck_assert_uint_eq(s->proof.peers[0].challenge, 7);
+	take_challenge_of(31, 6, 5 * SECOND);
+	take_challenge_of(s->origin, 5, 0);
+	ck_assert_uint_eq(s->proof.n, 1);
+	ck_assert_uint_eq(s->proof.peers[0].challenge, 7);
+	publish_free(s->publish);
+	finish();
+}
+END_TEST
+
 Suite *suite_late(void);
 
 Suite *
@@ -281,6 +330,7 @@ suite_late(void)
 	tcase_add_test(t, what_is_kept_is_bounded);
 	tcase_add_test(t, the_log_after_no_answer);
 	tcase_add_test(t, the_log_after_more_than_is_kept);
+	tcase_add_test(t, challenges_are_heard_while_it_asks);
 	suite_add_tcase(suite, t);
 	return suite;
 }
