@@ -107,12 +107,16 @@ ask(struct fetch *f, int64_t now)
 {
 	struct frame_record r = { .kind = FRAME_ASK,
 	    .peer = f->peers[f->n_asked],
-	    .stamp_age = (uint64_t)f->o.oldest };
+	    .stamp_age = (uint64_t)f->o.oldest },
+	    proof = { .kind = FRAME_PROOF, .peer = r.peer };
 	const unsigned char *bytes;
 	size_t n;
 
 	if (frame_put(&f->frame, &r) != FRAME_OK)
 		return;
+	if (f->o.proof != NULL && proof_of(f->o.proof, r.peer,
+	    &proof.challenge))
+		(void)frame_put(&f->frame, &proof);
 	bytes = frame_finish(&f->frame, now, &n);
 	f->n_asked++;
 	f->counts.peer = r.peer;

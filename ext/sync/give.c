@@ -43,6 +43,8 @@ struct give {
 	struct give_counts counts;
 	struct asker waiting[GIVE_WAITING_MAX];
 	size_t n_waiting;     /* the first one is being answered */
+	uint64_t asked[GIVE_ASKED_MAX]; /* the latest that did: a ring */
+	size_t n_asked;
 	enum phase phase;
 	uint64_t cursor, pieces;
 	int64_t next, sign_at;
@@ -76,25 +78,50 @@ give_free(struct give *g)
 
 /* ----------------------------------------------------------- questions --- */
 
+/*
+ * With a secret: is the question no recording? Else a small frame with another
+ * name for answers would cost a walk, as often as somebody sends it. An origin
+ * asks each peer once.
+ */
+static bool
+is_new(struct give *g)
+{
+	struct frame_record r;
+	size_t i;
+
+	if (g->o.proof == NULL)
+		return true;
+	if (!frame_next(&g->reader, &r) || r.kind != FRAME_PROOF ||
+	    r.peer != g->o.origin || r.challenge != g->o.proof->own)
+		return false;
+	for (i = 0; i < GIVE_ASKED_MAX; i++)
+		if (g->asked[i] == g->reader.origin)
+			return false;
+	g->asked[g->n_asked++ % GIVE_ASKED_MAX] = g->reader.origin;
+	return true;
+}
+
 void
 give_asked(struct give *g, const char *reply, const void *bytes, size_t n)
 {
 	struct frame_record r;
 	struct asker *a;
+	uint64_t oldest;
 
 	if (frame_open(&g->reader, &g->o.rules, bytes, n) != FRAME_GOOD ||
 	    g->reader.origin == g->o.origin || !frame_next(&g->reader, &r) ||
 	    r.kind != FRAME_ASK || r.peer != g->o.origin)
 		return;
+	oldest = r.stamp_age;
 	g->counts.asked++;
 	if (g->n_waiting == GIVE_WAITING_MAX ||
-	    strlen(reply) >= sizeof(a->reply)) {
+	    strlen(reply) >= sizeof(a->reply) || !is_new(g)) {
 		g->counts.refused++;
 		return;
 	}
 	a = &g->waiting[g->n_waiting++];
 	a->origin = g->reader.origin;
-	a->oldest = r.stamp_age;
+	a->oldest = oldest;
 	g->sign_at = 0;
 	strcpy(a->reply, reply);
 }

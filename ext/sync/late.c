@@ -46,7 +46,8 @@ bool
 late_open(struct site *s, int64_t now)
 {
 	struct give_options o = { .roster = &s->roster, .rules = s->rules,
-	    .origin = s->origin, .send = answer, .context = s };
+	    .origin = s->origin, .send = answer, .context = s,
+	    .proof = s->o->secret_bytes > 0 ? &s->proof : NULL };
 
 	s->late.opened = now;
 	s->late.last = &s->late.first;
@@ -141,6 +142,7 @@ late_begin(struct site *s, int64_t now)
 	const bool empty = region_empty(s->k, now);
 	struct fetch_options o = { .roster = &s->roster,
 	    .chains = s->late.chains, .rules = s->rules, .origin = s->origin,
+	    .proof = s->o->secret_bytes > 0 ? &s->proof : NULL,
 	    .ask = ask, .context = s };
 
 	if (s->o->loads)
@@ -160,6 +162,16 @@ late_begin(struct site *s, int64_t now)
 }
 
 /* -------------------------------------------------------------- frames --- */
+
+/* With a secret, a peer answers only whoever knows its challenge. */
+static bool
+can_be_asked(const struct site *s, uint64_t origin)
+{
+	uint64_t challenge;
+
+	return s->o->secret_bytes == 0 || proof_of(&s->proof, origin,
+	    &challenge);
+}
 
 static bool
 fetching(const struct late *l)
@@ -209,7 +221,8 @@ keep(struct site *s, const struct bus_message *m, int64_t now)
 
 	if (frame_open(&l->reader, &s->rules, m->bytes, m->n) == FRAME_GOOD) {
 		take_challenge(s, m, now);
-		fetch_heard(l->fetch, l->reader.origin);
+		if (can_be_asked(s, l->reader.origin))
+			fetch_heard(l->fetch, l->reader.origin);
 	}
 	if (k == NULL) {
 		l->left_out++;

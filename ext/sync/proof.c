@@ -40,6 +40,16 @@ proof_heard(struct proof *p, uint64_t origin, uint64_t challenge)
 	return true;
 }
 
+bool
+proof_of(const struct proof *p, uint64_t origin, uint64_t *challenge)
+{
+	const size_t i = find_peer(p, origin);
+
+	if (i < p->n)
+		*challenge = p->peers[i].challenge;
+	return i < p->n;
+}
+
 void
 proof_forget(struct proof *p, uint64_t origin)
 {

@@ -34,5 +34,7 @@ bool proof_draw(struct proof *p);
 /* A peer's challenge, to be said back. true: it is news. */
 bool proof_heard(struct proof *p, uint64_t origin, uint64_t challenge);
 void proof_forget(struct proof *p, uint64_t origin);
+/* A peer's challenge. false: it has not been heard. */
+bool proof_of(const struct proof *p, uint64_t origin, uint64_t *challenge);
 
 #endif

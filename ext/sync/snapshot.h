@@ -3,7 +3,8 @@
  * snapshot.h - what workers hold, from a replica that knows to one that begins.
  *
  *	fetch (begins)                    give (knows)
- *	ASK peer, oldest stamp  ------>   walks the entries of its region
+ *	ASK peer, oldest stamp,
+ *	PROOF, with a secret    ------>   walks the entries of its region
  *	                        <------   WORKER, WORKER ...
  *	                        <------   CHAIN, SNAPSHOT, SNAPSHOT ...
  *	                        <------   SNAPSHOT_END
@@ -22,11 +23,13 @@
 
 #include "chains.h"
 #include "frame.h"
+#include "proof.h"
 #include "roster.h"
 
 enum {
 	SNAPSHOT_ENTRIES_MAX = 1 << 18,
 	SNAPSHOT_REPLY_MAX = 128,
+	GIVE_ASKED_MAX = 64,
 	GIVE_WAITING_MAX = 8
 };
 
@@ -42,6 +45,7 @@ struct give_options {
 	struct roster *roster;
 	struct chains *chains;
 	struct frame_rules rules;
+	const struct proof *proof; /* that a question is new; NULL: none */
 	uint64_t origin;
 	give_send *send;
 	void *context;
@@ -49,7 +53,7 @@ struct give_options {
 
 struct give_counts {
 	uint64_t asked;    /* questions that were for us */
-	uint64_t refused;  /* too many at once */
+	uint64_t refused;  /* too many at once, or no proof that it is new */
 	uint64_t given;    /* whole answers */
 	uint64_t broken;   /* answers of which a frame was not taken */
 	uint64_t frames, bytes, entries, blocks;
@@ -81,6 +85,7 @@ struct fetch_options {
 	struct roster *roster;
 	struct chains *chains;
 	struct frame_rules rules;
+	const struct proof *proof; /* has the challenges of peers; or NULL */
 	uint64_t origin;
 	int64_t oldest;    /* entries above that age are not wanted */
 	fetch_ask *ask;
@@ -109,7 +114,7 @@ struct fetch_counts {
 /* NULL: no memory. */
 struct fetch *fetch_new(const struct fetch_options *options);
 void fetch_free(struct fetch *f);
-/* A peer is there. */
+/* A peer is there. Where proofs are needed: its challenge is known. */
 void fetch_heard(struct fetch *f, uint64_t origin);
 /* A frame of an answer. */
 void fetch_frame(struct fetch *f, int64_t now, const void *bytes, size_t n);

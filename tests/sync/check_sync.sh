@@ -360,16 +360,16 @@ case_loads_of_regions_without_journals()
 	until_is 1 router "$two" peers
 }
 
-case_a_late_start()
+# Daemons with these options.
+starts_late()
 {
-	begin
-	daemon first "$one"
+	daemon first "$one" "$@"
 	until_is true field first ready
 	lease=$(router "$one" open 1 b)
 	router "$one" finish "$lease"
 	router "$one" open 2 c > /dev/null
 	until_is 1 field first own_leases
-	daemon second "$two"
+	daemon second "$two" "$@"
 	until_is true field second ready
 	now_is '"done"' field second late_start
 	now_is 20 router "$two" holds 1 b
@@ -382,9 +382,22 @@ case_a_late_start()
 	end TERM "$first_pid"
 	rm "$one"
 	router "$one" make s
-	daemon first "$one"
+	daemon first "$one" "$@"
 	until_is true field first ready
 	now_is 20 router "$one" holds 1 b
+}
+
+case_a_late_start()
+{
+	begin
+	starts_late
+}
+
+case_a_late_start_with_a_secret()
+{
+	begin
+	printf 'ssssssssssssssssssssssssssssssss' > "$scratch/secret"
+	starts_late --secret "$scratch/secret"
 }
 
 case_a_late_start_alone()

@@ -458,6 +458,68 @@ START_TEST(others_are_not_listened_to)
 }
 END_TEST
 
+static void
+begin_proofs(void)
+{
+	struct give_options g;
+	struct fetch_options f;
+
+	begin();
+	give_free(give);
+	fetch_free(fetch);
+	g = give_options();
+	f = fetch_options();
+	g.proof = &a->proof;
+	f.proof = &b->proof;
+	give = give_new(&g);
+	fetch = fetch_new(&f);
+	ck_assert(give != NULL && fetch != NULL);
+	fetch_heard(fetch, a->origin);
+}
+
+/* As somebody sends it again who wants the answer elsewhere. */
+START_TEST(a_recorded_question_is_not_answered)
+{
+	int i;
+
+	begin_proofs();
+	sent(1, 20, 'a');
+	ck_assert(proof_heard(&b->proof, a->origin, a->proof.own));
+	(void)fetch_work(fetch, now + b->skew);
+	for (i = 0; i < 2; i++) {
+		give_asked(give, "there", question, n_question);
+		while (give_work(give, true, now) != INT64_MAX)
+			now += MS;
+	}
+	ck_assert_uint_eq(give_counts(give).given, 1);
+	ck_assert_uint_eq(give_counts(give).refused, 1);
+	finish();
+}
+END_TEST
+
+START_TEST(a_question_has_the_challenge_of_now)
+{
+	begin_proofs();
+	ck_assert(proof_heard(&b->proof, a->origin, a->proof.own));
+	(void)fetch_work(fetch, now + b->skew);
+	ck_assert(proof_draw(&a->proof));
+	give_asked(give, "there", question, n_question);
+	ck_assert_uint_eq(give_counts(give).refused, 1);
+	ck_assert_int_eq(give_work(give, true, now), INT64_MAX);
+	finish();
+}
+END_TEST
+
+START_TEST(a_question_without_a_challenge_is_not_answered)
+{
+	begin_proofs();
+	(void)fetch_work(fetch, now + b->skew);
+	give_asked(give, "there", question, n_question);
+	ck_assert_uint_eq(give_counts(give).refused, 1);
+	finish();
+}
+END_TEST
+
 START_TEST(the_next_one_is_asked)
 {
 	size_t i;
@@ -819,6 +881,9 @@ suite_snapshot(void)
 	tcase_add_test(t, a_lost_frame_is_noticed);
 	tcase_add_test(t, frames_come_twice);
 	tcase_add_test(t, others_are_not_listened_to);
+	tcase_add_test(t, a_recorded_question_is_not_answered);
+	tcase_add_test(t, a_question_has_the_challenge_of_now);
+	tcase_add_test(t, a_question_without_a_challenge_is_not_answered);
 	tcase_add_test(t, the_next_one_is_asked);
 	tcase_add_test(t, one_that_is_not_ready);
 	tcase_add_test(t, those_that_know_nothing_are_heard_first);
