@@ -446,6 +446,7 @@ apply_work(struct apply *a, int64_t now)
 {
 	size_t i;
 
+	roster_work(a->o.roster, now);
 	if (a->worked != 0 && now - a->worked >= STOPPED)
 		stopped(a, now);
 	a->worked = now;

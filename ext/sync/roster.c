@@ -6,6 +6,7 @@
 #include <string.h>
 
 #define SECOND INT64_C(1000000000)
+#define PUT_OFF (5 * SECOND)
 
 enum { RESET_TRIES = 1000 }; /* each reclaims a part of what others held */
 
@@ -177,6 +178,8 @@ note(struct roster *f, uint64_t id)
 	} else if (w != NULL) {
 		epoch_add(w, 1);
 		w->id = id;
+		w->reset_at = f->now;
+		w->due = 0;
 		memset(&w->load, 0, sizeof(w->load));
 	} else if ((w = place_take(f)) != NULL) {
 		w->id = id;
@@ -239,6 +242,7 @@ static void
 renew(struct roster *f, struct roster_worker *w, uint64_t id)
 {
 	w->id = id;
+	w->due = 0;
 	memset(&w->load, 0, sizeof(w->load));
 	index_make(f);
 }
@@ -251,6 +255,7 @@ roster_reset(struct roster *f, uint64_t id, uint64_t new_id)
 	if (w == NULL)
 		return false;
 	epoch_add(w, 1);
+	w->reset_at = f->now;
 	renew(f, w, new_id);
 	return true;
 }
@@ -274,25 +279,80 @@ is_told_by_events(const struct roster *f, const struct roster_worker *w)
 	    stats.events_state == KVR_EVENTS_COMPLETE;
 }
 
-bool
-roster_agree(struct roster *f, struct roster_worker *w, uint32_t epoch,
-    bool reset)
+/* false: the worker is to be reset now. */
+static bool
+put_off(struct roster *f, struct roster_worker *w)
+{
+	if (!is_told_by_events(f, w))
+		return false;
+	/* What this router has just done, others did for the same reason. */
+	if (w->due != 0 || (w->reset_at != 0 && f->now - w->reset_at < PUT_OFF))
+		return true;
+	w->due = f->now + PUT_OFF;
+	if (f->due == 0)
+		f->due = w->due;
+	return true;
+}
+
+/* false: it cannot be done. */
+static bool
+reset_worker(struct roster *f, struct roster_worker *w)
 {
 	int error = KVR_EBUSY, tries;
 	uint64_t id = w->id;
 
-	if (epoch > w->epoch && (!w->agreed || !reset ||
-	    is_told_by_events(f, w)))
-		w->epoch = epoch;
-	w->agreed = true;
-	if (epoch <= w->epoch)
-		return epoch == w->epoch;
 	for (tries = 0; error == KVR_EBUSY && tries < RESET_TRIES; tries++)
 		error = kvr_worker_reset(f->k, w->id, &id);
 	if (error != KVR_OK)
 		return false;
-	w->epoch = epoch;
 	renew(f, w, id);
+	return true;
+}
+
+/* Has no event come since the reset was put off? */
+static bool
+is_silent(const struct roster *f, const struct roster_worker *w)
+{
+	struct kvr_worker_stats stats = { .size = sizeof(stats) };
+
+	return kvr_worker_stats(f->k, w->id, &stats) == KVR_OK &&
+	    stats.events_at <= w->due - PUT_OFF;
+}
+
+void
+roster_work(struct roster *f, int64_t now)
+{
+	struct roster_worker *w = f->workers;
+	size_t i;
+
+	f->now = now;
+	if (f->due == 0 || now < f->due)
+		return;
+	f->due = 0;
+	for (i = 0; i < f->places; i++, w++) {
+		if (w->id != 0 && w->due != 0 && now >= w->due) {
+			if (is_silent(f, w))
+				(void)reset_worker(f, w);
+			w->due = 0;
+		} else if (w->id != 0 && w->due != 0 && (f->due == 0 ||
+		    w->due < f->due)) {
+			f->due = w->due;
+		}
+	}
+}
+
+bool
+roster_agree(struct roster *f, struct roster_worker *w, uint32_t epoch,
+    bool reset)
+{
+	if (epoch > w->epoch && (!w->agreed || !reset || put_off(f, w)))
+		w->epoch = epoch;
+	w->agreed = true;
+	if (epoch <= w->epoch)
+		return epoch == w->epoch;
+	if (!reset_worker(f, w))
+		return false;
+	w->epoch = epoch;
 	return true;
 }
 

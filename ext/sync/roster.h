@@ -13,9 +13,10 @@
  *	not yet  4           4 is taken over: no reset; so it is until all
 	                     peers have had time to say theirs
  *
- * A worker of which the engine's events tell all is not reset for a peer: they
- * say so here, too, sooner or later, and a reset would end what is known by
- * them. Its epoch is taken over.
+ * A worker of which the engine's events tell all is not reset for a peer at
+ * once: they say so here, too, and a reset would end what is known by them. Its
+ * epoch is taken over. It is reset if no event comes within seconds: then
+ * nothing may follow its engine any more.
  *
  * Until a peer has said an epoch, that here counts from this daemon's start.
  * The larger of two such numbers is taken, not their sum: both sides may have
@@ -39,6 +40,8 @@ struct roster_worker {
 	struct kvr_load load; /* of the peers, as set */
 	uint32_t rank, epoch, state;
 	uint32_t made;     /* differs for each worker that had this place */
+	int64_t reset_at;  /* by this router; 0: not yet */
+	int64_t due;       /* a reset that was put off; 0: none */
 	bool agreed;       /* a peer has said its epoch */
 	bool there;        /* while the region's workers are read */
 	size_t name_len;
@@ -54,6 +57,8 @@ struct roster {
 	size_t index_mask;
 	size_t count;
 	uint32_t made;
+	int64_t now;       /* of roster_work */
+	int64_t due;       /* the earliest reset that was put off; 0: none */
 	/* requests, of this router and all others */
 	uint64_t opens, counted;
 	int64_t counted_at;
@@ -74,6 +79,8 @@ size_t roster_place(const struct roster *f, const struct roster_worker *w);
 bool roster_reset(struct roster *f, uint64_t id, uint64_t new_id);
 /* The router has cleared the region, and with it all loads. */
 void roster_cleared(struct roster *f);
+/* Resets workers for which that was put off. */
+void roster_work(struct roster *f, int64_t now);
 /*
  * A peer is at this epoch; if `reset`, the worker is reset to get there. false:
  * the peer is behind.

@@ -651,7 +651,7 @@ START_TEST(a_clear_that_events_tell_both)
 		say_cleared(time % 2 == 0 ? a : b, 'b');
 		pass(skews[_i], 0);
 		say_cleared(time % 2 == 0 ? b : a, 'b');
-		pass(2 * SECOND, 0);
+		pass(time == 1 ? 8 * SECOND : 2 * SECOND, 0);
 		ck_assert_uint_eq(stats_of(a, 'b').events_state,
 		    KVR_EVENTS_COMPLETE);
 		ck_assert_uint_eq(stats_of(b, 'b').events_state,
@@ -663,6 +663,30 @@ START_TEST(a_clear_that_events_tell_both)
 	pass(50 * MS, 0);
 	ck_assert_uint_eq(replica_holds(b, 1, 8, 'b'), 5);
 	ck_assert_uint_eq(replica_holds(a, 2, 8, 'b'), 5);
+	finish();
+}
+END_TEST
+
+/* Who tells of events here may be gone. */
+START_TEST(a_clear_that_events_tell_one)
+{
+	both();
+	say_cleared(a, 'b');
+	say_cleared(b, 'b');
+	pass(10 * SECOND, 0);
+	ck_assert_uint_eq(stats_of(b, 'b').events_state, KVR_EVENTS_COMPLETE);
+	say_cleared(a, 'b');
+	pass(4 * SECOND, 0);
+	ck_assert_uint_eq(stats_of(b, 'b').events_state, KVR_EVENTS_COMPLETE);
+	pass(2 * SECOND, 0);
+	ck_assert_uint_eq(stats_of(b, 'b').events_state, KVR_EVENTS_DEGRADED);
+	ck_assert_uint_eq(stats_of(a, 'b').events_state, KVR_EVENTS_COMPLETE);
+	pass(8 * SECOND, 0);
+	ck_assert_uint_eq(stats_of(a, 'b').events_state, KVR_EVENTS_COMPLETE);
+	/* They agree on the epoch. */
+	open_on(a, 1, 5, 'b');
+	pass(50 * MS, 0);
+	ck_assert_uint_eq(replica_holds(b, 1, 8, 'b'), 5);
 	finish();
 }
 END_TEST
@@ -1971,6 +1995,7 @@ suite_apply(void)
 	tcase_add_test(t, a_reset_that_one_saw_counts_there_too);
 	tcase_add_loop_test(t, a_clear_that_events_tell_both, 0,
 	    sizeof(skews) / sizeof(skews[0]));
+	tcase_add_test(t, a_clear_that_events_tell_one);
 	tcase_add_test(t, a_reset_where_events_are_missing);
 	tcase_add_test(t, a_recording_does_not_count_after_a_restart);
 	tcase_add_test(t, a_recording_does_not_count_of_one_that_is_forgotten);
