@@ -298,6 +298,21 @@ begin_anew(struct bus *b)
 	r->last_was_there = false;
 }
 
+/*
+ * The log ends before what was read last. If that was no entry but a time, as
+ * of a log that is idle, what comes next follows the end.
+ */
+static void
+end_is_before(struct bus *b, const struct id *end)
+{
+	struct redis *r = in(b);
+
+	if (r->last_was_there)
+		begin_anew(b);
+	else
+		r->last = *end;
+}
+
 /* The log's ends are known: where to begin? */
 static void
 place(struct bus *b)
@@ -313,7 +328,7 @@ place(struct bus *b)
 		r->last = r->end;
 		r->last_was_there = !r->empty;
 	} else if (before(&r->end, &r->last)) {
-		begin_anew(b);
+		end_is_before(b, &r->end);
 	} else if (r->last_was_there && before(&r->last, &r->first)) {
 		b->counts.gaps++;
 	}
@@ -470,7 +485,7 @@ take_tail(struct bus *b, const redisReply *reply)
 	struct id end;
 
 	if (entry_id(reply, &end) && before(&end, &in(b)->last))
-		begin_anew(b);
+		end_is_before(b, &end);
 	read_on(b);
 }
 

@@ -661,6 +661,31 @@ log_is_kept(void)
 	IS(bus_counts(c->bus).gaps == 0);
 }
 
+/* What is older than was asked for does not come when nothing else does. */
+static void
+an_idle_log_is_not_read_again(void)
+{
+	struct peer *a, *c;
+	unsigned i;
+
+	start(NULL);
+	a = peer();
+	UNTIL(bus_connected(a->bus));
+	send_all(a, 1, 5);
+	UNTIL(bus_counts(a->bus).sent == 5);
+	for (i = 0; i < 40; i++)
+		bus_wait(a->bus, 50);
+	c = peer();
+	IS(bus_since(c->bus, INT64_C(500000000)));
+	UNTIL(bus_connected(c->bus));
+	for (i = 0; i < 60; i++)
+		bus_wait(c->bus, 50);
+	IS(c->took == 0);
+	send_all(a, 6, 6);
+	UNTIL(c->last == 6);
+	IS(c->took == 1);
+}
+
 /* A log that began anew is a gap, and is read from its beginning. */
 static void
 log_is_lost(void)
@@ -1189,6 +1214,7 @@ static const struct {
 	{ "relay_loses_and_doubles", relay_loses_and_doubles, 'b' },
 	{ "relay_reorders", relay_reorders, 'b' },
 	{ "log_is_kept", log_is_kept, 'r' },
+	{ "an_idle_log_is_not_read_again", an_idle_log_is_not_read_again, 'r' },
 	{ "log_is_lost", log_is_lost, 'r' },
 	{ "log_with_smaller_ids", log_with_smaller_ids, 'r' },
 	{ "reading_is_forbidden", reading_is_forbidden, 'r' },
