@@ -287,7 +287,10 @@ read_on(struct bus *b)
 		    wait, most, "STREAMS", b->name, r->reply, id, answered);
 }
 
-/* The log began anew, with ids that may be smaller; all of it is news. */
+/*
+ * The log began anew, with ids that may be smaller; all of it is news. Perhaps
+ * the server's clock was set back: it is asked before the next read.
+ */
 static void
 begin_anew(struct bus *b)
 {
@@ -296,6 +299,7 @@ begin_anew(struct bus *b)
 	b->counts.gaps += r->last_was_there;
 	r->last = (struct id){ 0, 0 };
 	r->last_was_there = false;
+	r->clocked = -CLOCK_EACH;
 }
 
 /*
