@@ -11,6 +11,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #define MS INT64_C(1000000)
@@ -156,6 +157,8 @@ check_sites(const struct site_options *options, char **names, size_t n)
 
 	for (i = 0; i < n; i++) {
 		if (site_attach(&s, options, names[i])) {
+			/* A daemon may begin meanwhile. */
+			(void)flock(s.lock, LOCK_UN);
 			printf("%s: %s: attached\n", s.name, s.path);
 			good &= check_bus(&s);
 		} else {
