@@ -510,7 +510,8 @@ apply_peers(const struct apply *a, struct apply_peer *out, size_t capacity)
 	size_t i, n = 0;
 
 	for (i = 0; i < APPLY_PEERS_MAX && n < capacity; i++) {
-		if ((p = a->peers[i]) == NULL)
+		p = a->peers[i];
+		if (p == NULL || (a->o.proof != NULL && !p->proved))
 			continue;
 		memset(&out[n], 0, sizeof(out[n]));
 		out[n].origin = p->origin;
