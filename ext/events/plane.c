@@ -264,8 +264,7 @@ void
 plane_work(struct plane *p, int64_t now)
 {
 	const bool connected = plane_connected(p);
-	const char *why = p->feed == NULL ? p->error[0] == '\0' ? NULL :
-	    p->why : feed_why(p->feed);
+	const char *why = p->feed == NULL ? NULL : feed_why(p->feed);
 
 	hub_look(&p->hub, now);
 	if (p->bus != NULL) {
@@ -274,7 +273,10 @@ plane_work(struct plane *p, int64_t now)
 	} else {
 		(void)feed_read(p->feed);
 	}
-	if (why == NULL && !connected && (p->connected || p->why != NULL ||
+	/* A server that refuses has a line of its own. */
+	if (p->bus != NULL && p->error[0] != '\0')
+		why = p->why;
+	else if (why == NULL && !connected && (p->connected || p->why != NULL ||
 	    now - p->opened > PATIENCE))
 		why = FEED_SILENT;
 	if (connected != p->connected) {
