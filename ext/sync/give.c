@@ -80,8 +80,7 @@ give_free(struct give *g)
 
 /*
  * With a secret: is the question no recording? Else a small frame with another
- * name for answers would cost a walk, as often as somebody sends it. An origin
- * asks each peer once.
+ * name for answers would cost a walk each time. An origin asks each peer once.
  */
 static bool
 is_new(struct give *g)

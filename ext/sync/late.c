@@ -163,7 +163,7 @@ late_begin(struct site *s, int64_t now)
 
 /* -------------------------------------------------------------- frames --- */
 
-/* With a secret, a peer answers only whoever knows its challenge. */
+/* With a secret, a peer only answers questions with its challenge. */
 static bool
 can_be_asked(const struct site *s, uint64_t origin)
 {

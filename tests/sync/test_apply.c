@@ -667,7 +667,7 @@ START_TEST(a_clear_that_events_tell_both)
 }
 END_TEST
 
-/* Who tells of events here may be gone. */
+/* The source of events here may be gone. */
 START_TEST(a_clear_that_events_tell_one)
 {
 	both();

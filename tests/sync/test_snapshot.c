@@ -477,7 +477,7 @@ begin_proofs(void)
 	fetch_heard(fetch, a->origin);
 }
 
-/* As somebody sends it again who wants the answer elsewhere. */
+/* It is sent again, for an answer elsewhere. */
 START_TEST(a_recorded_question_is_not_answered)
 {
 	int i;
