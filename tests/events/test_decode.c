@@ -648,7 +648,7 @@ START_TEST(the_first_of_two_full_groups)
 }
 END_TEST
 
-/* Nothing of a group in blocks of another size could be used. */
+/* A group in blocks of another size is useless. */
 START_TEST(of_two_full_groups_the_one_of_the_size)
 {
 	options.block_size = 2;

@@ -440,7 +440,7 @@ START_TEST(orphans_alone_from_then_on)
 }
 END_TEST
 
-/* What was of no use before a clear says nothing of what follows. */
+/* Useless blocks before a clear do not count behind it. */
 START_TEST(a_stream_that_is_mended)
 {
 	int i;

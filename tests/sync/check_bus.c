@@ -661,7 +661,7 @@ log_is_kept(void)
 	IS(bus_counts(c->bus).gaps == 0);
 }
 
-/* What is older than was asked for does not come when nothing else does. */
+/* An idle log sends no frame that is older than the time asked for. */
 static void
 an_idle_log_is_not_read_again(void)
 {
@@ -857,7 +857,7 @@ publishing_is_forbidden(void)
 	IS(bus_connected(a->bus));
 }
 
-/* What the server says comes while the subscription is made. */
+/* The server's error comes while the subscription is made. */
 static void
 subscribing_is_forbidden(void)
 {
@@ -878,7 +878,7 @@ subscribing_is_forbidden(void)
 	}
 }
 
-/* cnats has more to complain of when the bus is closed: for a sanitizer. */
+/* cnats has errors left when the bus is closed: for a sanitizer. */
 static void
 complaints_end_with_the_bus(void)
 {

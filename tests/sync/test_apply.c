@@ -856,7 +856,7 @@ START_TEST(a_recording_does_not_count_twice)
 }
 END_TEST
 
-/* Nor does one of frames before the first that was heard. */
+/* A recording of frames before the first heard one does not count either. */
 START_TEST(a_recording_does_not_count_of_before_the_proof)
 {
 	uint64_t repeated;
