@@ -460,7 +460,7 @@ struct binding {
 	int64_t stamp;     /* its last use */
 	uint32_t tokens;   /* that the session sent there, if not lost */
 	uint32_t ttl_ms;   /* since the last use */
-	uint32_t clock;    /* of the worker when these were sent, in 16 blocks */
+	uint32_t clock;    /* of the worker when they were sent, in 16 blocks */
 	uint32_t found;    /* of what it promised, in shares of FOUND_ALL */
 };
 _Static_assert(sizeof(struct binding) == 40, "as kvr_affinity(3) says");
