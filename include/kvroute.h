@@ -280,9 +280,7 @@ enum kvr_window {
 	KVR_WINDOW_FULL = 0,     /* all of it, or there are no such layers */
 	KVR_WINDOW_BOUNDARY = 1, /* where prompts ended, and where they part */
 	KVR_WINDOW_DENSE = 2,    /* all of it, in the memory of the others */
-	KVR_WINDOW_DUAL = 3,     /* as BOUNDARY, in memory of its own */
-	KVR_WINDOW_LEARN = 4     /* one of these, learnt from reports; FULL */
-	                         /* until then */
+	KVR_WINDOW_DUAL = 3      /* as BOUNDARY, in memory of its own */
 };
 
 /* A worker is one engine, or one data-parallel rank of one. */
@@ -792,17 +790,10 @@ struct kvr_worker_stats {
 	uint64_t events_orphans;    /* engine blocks, behind an unknown one */
 	int64_t events_at;          /* time of the last batch; -1: none */
 	uint32_t events_state;      /* enum kvr_events_state */
-	uint32_t window_mode;       /* enum kvr_window in force; never LEARN */
+	uint32_t window_mode;       /* enum kvr_window */
 	uint64_t best_tokens;       /* of the requests routed here, predicted */
 	                            /* to be cached had each gone to */
 	                            /* best_worker of kvr_decision */
-	/* experimental: of KVR_WINDOW_LEARN, see kvr_worker(3) */
-	double window_ends_reports; /* lately, on which BOUNDARY, or DUAL, */
-	                            /* and FULL disagreed, */
-	double window_ends_gain;    /* and how much less it was wrong, from */
-	                            /* -1 to 1 */
-	double window_dense_reports; /* the same of DENSE */
-	double window_dense_gain;
 };
 int kvr_worker_stats(const struct kvr *k, uint64_t worker,
     struct kvr_worker_stats *out);

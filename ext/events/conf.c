@@ -182,15 +182,19 @@ mode(struct parse *p, json_object *value, struct conf_stream *s)
 static void
 sliding(struct parse *p, json_object *value, struct conf_stream *s)
 {
+	static const char *const names[] = { [KVR_WINDOW_FULL] = "full",
+		[KVR_WINDOW_BOUNDARY] = "boundary",
+		[KVR_WINDOW_DENSE] = "dense", [KVR_WINDOW_DUAL] = "dual" };
 	const char *name = json_object_get_string(value);
+	uint32_t i;
 
-	if (name != NULL && strcmp(name, "learn") == 0)
-		s->sliding = CONF_SLIDING_LEARN;
-	else if (name != NULL && strcmp(name, "leave") == 0)
-		s->sliding = CONF_SLIDING_LEAVE;
-	else
-		wrong(p, "\"sliding\" is learn or leave: whether windows "
-		    "that the engine tells of are set in the region");
+	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (name != NULL && strcmp(name, names[i]) == 0) {
+			s->sliding = i;
+			return;
+		}
+	wrong(p, "\"sliding\" is full, boundary, dense or dual: what the "
+	    "engine keeps of the windows that it tells of");
 }
 
 static bool

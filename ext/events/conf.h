@@ -29,13 +29,6 @@ enum conf_engine {
 	CONF_DYNAMO
 };
 
-/* What becomes of a sliding window that an engine tells of. */
-enum conf_sliding {
-	CONF_SLIDING_AUTO = 0, /* learnt, unless its blocks are known by name */
-	CONF_SLIDING_LEARN,
-	CONF_SLIDING_LEAVE
-};
-
 struct conf_stream {
 	char worker[CONF_TEXT_MAX], region[CONF_PATH_MAX]; /* "": each region */
 	char events[CONF_URL_MAX], replay[CONF_URL_MAX];   /* "": none */
@@ -51,7 +44,8 @@ struct conf_stream {
 	uint32_t interval;     /* ms, of what is polled */
 	uint32_t full;         /* blocks that are present are stored again */
 	uint32_t entry;        /* its place in the file */
-	uint32_t sliding;      /* enum conf_sliding */
+	uint32_t sliding;      /* enum kvr_window: mode of windows that the */
+	                       /* engine tells of; full: none is set */
 	uint32_t reserved;     /* so that nothing is padded */
 };
 

@@ -366,13 +366,10 @@ took(struct target *t, const struct target_batch *batch,
 static bool
 is_free(const struct target *t, const struct kvr_worker *w)
 {
-	if (t->conf->sliding == CONF_SLIDING_LEAVE ||
-	    (t->conf->sliding == CONF_SLIDING_AUTO &&
-	        w->retain == KVR_RETAIN_EVENTS))
-		return false;
-	if (w->window_mode == KVR_WINDOW_LEARN)
-		return t->window != 0 && w->window_tokens == t->window;
-	return w->window_mode == KVR_WINDOW_FULL && w->window_tokens == 0;
+	if (w->window_mode == KVR_WINDOW_FULL)
+		return w->window_tokens == 0;
+	return w->window_mode == t->conf->sliding && t->window != 0 &&
+	    w->window_tokens == t->window;
 }
 
 /*
@@ -387,11 +384,12 @@ set_window(struct target *t, uint64_t sliding)
 	if (sliding == 0)
 		return;
 	t->sliding = sliding;
-	if (sliding > UINT32_MAX || t->id == 0 ||
+	if (t->conf->sliding == KVR_WINDOW_FULL || sliding > UINT32_MAX ||
+	    t->id == 0 ||
 	    kvr_worker_get(t->k, t->id, &facts) != KVR_OK ||
 	    !is_free(t, &facts) || facts.window_tokens == sliding)
 		return;
-	facts.window_mode = KVR_WINDOW_LEARN;
+	facts.window_mode = t->conf->sliding;
 	facts.window_tokens = (uint32_t)sliding;
 	if (kvr_worker_set(t->k, t->id, &facts) == KVR_OK)
 		t->window = (uint32_t)sliding;

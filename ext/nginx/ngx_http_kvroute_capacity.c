@@ -64,13 +64,12 @@ windows_wanted(const ngx_http_kvroute_ask_t *ask, struct kvr_worker *facts)
 	const ngx_http_kvroute_server_t *server = ask->server;
 	const struct capacity *found = &ask->found;
 
-	if (server->windows && found->window != 0) {
-		facts->window_mode = KVR_WINDOW_LEARN;
+	if (server->windows != KVR_WINDOW_FULL && found->window != 0) {
+		facts->window_mode = server->windows;
 		facts->window_tokens = found->window;
 	}
 	if (server->facts.window_capacity == 0 && found->window_tokens != 0 &&
-	    (facts->window_mode == KVR_WINDOW_LEARN ||
-	    facts->window_mode == KVR_WINDOW_DUAL))
+	    facts->window_mode == KVR_WINDOW_DUAL)
 		facts->window_capacity = found->window_tokens;
 }
 

@@ -16,7 +16,7 @@ struct ngx_http_kvroute_server_s {
 	bool ported;            /* it was given */
 	struct kvr_worker facts;
 	bool ask;               /* capacity=auto */
-	bool windows;           /* window_mode=auto, and window= is read */
+	uint32_t windows;       /* window_mode=, if window= is read; or full */
 	bool evicts;            /* eviction= is among the facts */
 	uint32_t ranks;         /* each of them a worker; 0: not given */
 	bool used;

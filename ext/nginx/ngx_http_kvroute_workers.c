@@ -20,13 +20,13 @@ static void
 windows_keep(const ngx_http_kvroute_server_t *server,
     const struct kvr_worker *now, struct kvr_worker *facts)
 {
-	if (server->windows && now->window_mode == KVR_WINDOW_LEARN) {
+	if (server->windows != KVR_WINDOW_FULL &&
+	    now->window_mode == server->windows) {
 		facts->window_mode = now->window_mode;
 		facts->window_tokens = now->window_tokens;
 	}
 	if (facts->window_capacity == 0 &&
-	    (facts->window_mode == KVR_WINDOW_LEARN ||
-	    facts->window_mode == KVR_WINDOW_DUAL))
+	    facts->window_mode == KVR_WINDOW_DUAL)
 		facts->window_capacity = now->window_capacity;
 }
 

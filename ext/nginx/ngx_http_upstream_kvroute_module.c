@@ -71,7 +71,6 @@ static const choice_t windows[] = {
 	{ "boundary", KVR_WINDOW_BOUNDARY },
 	{ "dense", KVR_WINDOW_DENSE },
 	{ "dual", KVR_WINDOW_DUAL },
-	{ "auto", KVR_WINDOW_LEARN },
 	{ NULL, 0 }
 };
 
@@ -416,25 +415,22 @@ windows_unfit(ngx_http_kvroute_server_t *server)
 	struct kvr_worker *facts = &server->facts;
 	bool full = facts->window_mode == KVR_WINDOW_FULL;
 
-	server->windows = facts->window_mode == KVR_WINDOW_LEARN &&
-	    facts->window_tokens == 0 && server->ask;
-	if (server->windows) {
-		facts->window_mode = KVR_WINDOW_FULL;
-		return NULL;
-	}
-	if (!full && facts->window_tokens == 0)
-		return "\"window_mode=\" needs \"window=\"; \"auto\" may "
-		    "have \"capacity=auto\" instead";
+	server->windows = KVR_WINDOW_FULL;
+	if (!full && facts->window_tokens == 0 && !server->ask)
+		return "\"window_mode=\" needs \"window=\" or "
+		    "\"capacity=auto\"";
 	if (full && (facts->window_tokens > 0 || facts->window_layers > 0 ||
 	    facts->window_align > 0 || facts->window_interval > 0 ||
 	    facts->window_capacity > 0))
 		return "facts about windows need \"window_mode=boundary\", "
-		    "\"dense\", \"dual\" or \"auto\"";
+		    "\"dense\" or \"dual\"";
 	if (facts->window_capacity > 0 &&
-	    facts->window_mode != KVR_WINDOW_DUAL &&
-	    facts->window_mode != KVR_WINDOW_LEARN)
-		return "\"window_capacity=\" needs \"window_mode=dual\" or "
-		    "\"auto\"";
+	    facts->window_mode != KVR_WINDOW_DUAL)
+		return "\"window_capacity=\" needs \"window_mode=dual\"";
+	if (!full && facts->window_tokens == 0) {
+		server->windows = facts->window_mode;
+		facts->window_mode = KVR_WINDOW_FULL;
+	}
 	return NULL;
 }
 

@@ -282,7 +282,7 @@ facts_get(const struct kvr_worker *from, struct kvr_worker *w)
 		return KVR_EINVAL;
 	if (w->retain == KVR_RETAIN_CAPACITY && w->capacity_tokens == 0)
 		return KVR_EINVAL;
-	if (w->window_mode > KVR_WINDOW_LEARN || w->window_layers > 10000 ||
+	if (w->window_mode > KVR_WINDOW_DUAL || w->window_layers > 10000 ||
 	    w->window_reserved != 0 ||
 	    (w->window_mode != KVR_WINDOW_FULL && w->window_tokens == 0))
 		return KVR_EINVAL;

@@ -39,7 +39,6 @@ book_lease(struct kvr *k, const struct kvr_prompt *p,
 	b.session_ttl = r->affinity_ttl;
 	b.promised = choice->promised;
 	b.share = r->share;
-	b.ideas = choice->ideas;
 	lease = lease_open(k, p, &b, now, &recorded);
 	add_once(k->region->counts.lease_opens, 1);
 	add_once(s->lease_opens, 1);
@@ -116,11 +115,8 @@ choice_given(const struct kvr *k, const struct kvr_prompt *p,
 	out->blocks = found_of(set, out->slot)->blocks;
 	out->active = found_of(set, out->slot)->active_blocks;
 	out->usable = route_usable(&q, out->slot);
-	out->ideas = expect_ideas(&q, out->slot);
-	if (r->overlap_blocks != KVR_AUTO) {
+	if (r->overlap_blocks != KVR_AUTO)
 		out->tokens = prompt_blocks_tokens(p, r->overlap_blocks);
-		out->ideas.full = 0; /* by another router's record */
-	}
 	if (out->tokens > prompt_tokens(p))
 		out->tokens = prompt_tokens(p);
 	out->best = worker; /* the caller knows why */

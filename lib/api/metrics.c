@@ -252,17 +252,7 @@ static const struct metric of_worker[] = {
 	    "Time of the latest batch, by the callers' clock.", NULL },
 	{ "kvroute_worker_window_mode", WINDOW,
 	    offsetof(struct kvr_worker_stats, window_mode),
-	    "1 for the mode of sliding windows in force, 0 for the others.",
-	    NULL },
-	{ "kvroute_worker_window_ends_reports", WORKER(window_ends_reports),
-	    "Recent reports on which boundary, or dual, and full disagreed.",
-	    NULL },
-	{ "kvroute_worker_window_ends_gain", WORKER(window_ends_gain),
-	    "How much less than full it was wrong: -1 to 1.", NULL },
-	{ "kvroute_worker_window_dense_reports", WORKER(window_dense_reports),
-	    "Recent reports on which dense and full disagreed.", NULL },
-	{ "kvroute_worker_window_dense_gain", WORKER(window_dense_gain),
-	    "How much less than full it was wrong: -1 to 1.", NULL },
+	    "1 for the mode of sliding windows, 0 for the others.", NULL }
 };
 
 enum {

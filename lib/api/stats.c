@@ -13,7 +13,6 @@
 #include "table.h"
 #include "trust.h"
 #include "txn.h"
-#include "window_learn.h"
 #include "window_mode.h"
 
 #include <stdlib.h>
@@ -119,11 +118,7 @@ worker_learnt(const struct kvr *k, uint32_t slot, struct kvr_worker_stats *w)
 	w->learnt_block = read_once(s->learnt_block);
 	w->learnt_capacity = trust_learnt(k, slot) ? trust_room(k, slot)
 	    : survival_capacity(k, slot);
-	w->window_mode = read_once(window_of(k, slot)->in_force);
-	w->window_ends_reports = window_compared(k, slot, IDEA_ENDS);
-	w->window_ends_gain = window_gain(k, slot, IDEA_ENDS);
-	w->window_dense_reports = window_compared(k, slot, IDEA_DENSE);
-	w->window_dense_gain = window_gain(k, slot, IDEA_DENSE);
+	w->window_mode = read_once(window_of(k, slot)->mode);
 	w->prefill_rate = 1 / read_once_double(&k->loads.pace[slot]);
 	w->backlog = rate_backlog(k, slot, read_once(k->region->clock));
 }

@@ -11,7 +11,6 @@
 #include "pressure.h"
 #include "rate.h"
 #include "trust.h"
-#include "window_learn.h"
 #include "window_mode.h"
 #include "worker.h"
 

@@ -231,33 +231,6 @@ up_to_ends(const struct question *q, uint32_t slot,
 	    : marked;
 }
 
-/* Whether what was released then is older than all of a dense cache. */
-static bool
-dense_outlived(const struct kvr *k, uint32_t slot, const struct entry *last)
-{
-	const struct window *w = window_of(k, slot);
-	double room = (double)trust_told_room(k, slot) * 100 /
-	    (100 + read_once(w->layers));
-
-	return room > 0 && read_once(w->layers) > 0 &&
-	    read_once(last->pins) == 0 && (double)stack_depth(k, slot,
-	    read_once(last->released)) > room;
-}
-
-/* If the mode is learnt, what there was before was kept for a larger cache. */
-static bool
-dense_without(const struct kvr *k, uint32_t slot, const struct entry *last)
-{
-	const struct window *w = window_of(k, slot);
-
-	if (dense_lost(k, slot, last))
-		return true;
-	return last != NULL && window_learns(k, slot) &&
-	    (read_once(w->in_force) != KVR_WINDOW_DENSE ||
-	    read_once(last->released) < read_once(w->clock[0])) &&
-	    dense_outlived(k, slot, last);
-}
-
 /*
  * Of the overlap, what a dense cache has. Where the end of the path is lost, so
  * is all that was used with it; but not what another path, that is not lost,
@@ -272,7 +245,7 @@ up_to_used(const struct question *q, uint32_t slot,
 	struct cover at;
 	struct climb c;
 
-	if (!dense_without(q->k, slot, last))
+	if (!dense_lost(q->k, slot, last))
 		return o->blocks;
 	for (c = climb_begin(q, slot, o, &at); c.left > 0 && c.depth > 0 &&
 	    q->set->steps < q->set->most; climb_up(q, &c)) {
@@ -281,7 +254,7 @@ up_to_used(const struct question *q, uint32_t slot,
 		at.links = 0;
 		if (c.depth <= o->blocks && (read_once(h->pins) > 0 ||
 		    read_once(h->released) > read_once(last->released)) &&
-		    !dense_without(q->k, slot, h))
+		    !dense_lost(q->k, slot, h))
 			return (uint32_t)c.depth;
 	}
 	return 0;
@@ -292,33 +265,8 @@ static uint32_t
 resumable_blocks(const struct question *q, uint32_t slot,
     const struct kvr_overlap *o)
 {
-	return read_once(window_of(q->k, slot)->in_force) == KVR_WINDOW_DENSE
+	return read_once(window_of(q->k, slot)->mode) == KVR_WINDOW_DENSE
 	    ? up_to_used(q, slot, o) : up_to_ends(q, slot, o);
-}
-
-static double
-share_usable(const struct question *q, uint32_t slot, uint32_t blocks)
-{
-	return q->tokens == 0 ? 0 : (double)trust_usable(q->k, slot,
-	    q->tokens, prompt_blocks_tokens(q->p, blocks)) / (double)q->tokens;
-}
-
-/* What each mode would expect, where reports decide between them. */
-struct window_ideas
-expect_ideas(const struct question *q, uint32_t slot)
-{
-	const struct kvr_overlap *o = found_of(q->set, slot);
-	struct window_ideas ideas = { 0, 0, 0 };
-
-	if (!window_learns(q->k, slot) || q->set->path.nodes == 0 ||
-	    o->blocks == 0)
-		return ideas;
-	ideas.full = share_usable(q, slot, o->blocks);
-	ideas.ends = share_usable(q, slot, up_to_ends(q, slot, o));
-	ideas.dense = share_usable(q, slot, up_to_used(q, slot, o));
-	if (q->set->steps >= q->set->most)
-		ideas.full = 0; /* what was not walked is no evidence */
-	return ideas;
 }
 
 /* Blocks of the overlap that the engine can use, from whole tokens. */

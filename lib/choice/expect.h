@@ -14,7 +14,6 @@ double expect_usable(const struct question *q, uint32_t slot,
     const struct kvr_overlap *o);
 /* When the entry with which the overlap ends was stamped; -1: not known. */
 int64_t expect_stamp(const struct question *q, uint32_t slot);
-struct window_ideas expect_ideas(const struct question *q, uint32_t slot);
 double expect_surviving(const struct question *q, uint32_t slot,
     const struct kvr_overlap *o);
 

@@ -6,7 +6,6 @@
 #define KVR_QUESTION_H
 
 #include "match.h"
-#include "window_ideas.h"
 
 /* The largest cost. */
 #define COST_MAX 1e300
@@ -76,7 +75,6 @@ struct choice {
 	uint32_t active;   /* of it, in use there, */
 	uint32_t usable;   /* and such that the engine can resume behind it */
 	uint64_t tokens;   /* of it, expected to be cached */
-	struct window_ideas ideas; /* what other modes would expect */
 	uint64_t best;     /* the worker with the longest overlap: longest.c, */
 	uint64_t best_tokens; /* and what is expected there */
 	uint32_t flags;    /* of the request, resolved */

@@ -359,7 +359,6 @@ route_take(const struct question *q, struct choice *out)
 	c.blocks = found_of(q->set, c.slot)->blocks;
 	c.active = found_of(q->set, c.slot)->active_blocks;
 	c.usable = route_usable(q, c.slot);
-	c.ideas = expect_ideas(q, c.slot);
 	best_note(q, &c);
 	*out = c;
 	return KVR_OK;

@@ -208,7 +208,7 @@ uint64_t
 trust_usable(const struct kvr *k, uint32_t slot, uint64_t prompt,
     uint64_t tokens)
 {
-	uint64_t align = window_on(k, slot) || window_learns(k, slot)
+	uint64_t align = window_on(k, slot)
 	    ? read_once(window_of(k, slot)->align) : 0;
 	uint64_t block = align != 0 && k->rule.unit == KVR_UNIT_TOKENS ? align
 	    : trust_block(k, slot);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * window_mode.h - which mode of windows is in force: see window.c.
+ * window_mode.h - the mode of sliding windows of a worker: see window.c.
  */
 #ifndef KVR_WINDOW_MODE_H
 #define KVR_WINDOW_MODE_H
@@ -16,24 +16,21 @@ window_of(const struct kvr *k, uint32_t slot)
 static inline bool
 window_on(const struct kvr *k, uint32_t slot)
 {
-	return read_once(window_of(k, slot)->in_force) != KVR_WINDOW_FULL;
+	return read_once(window_of(k, slot)->mode) != KVR_WINDOW_FULL;
 }
 
-/* Whether the mode in force is learnt: window_learn.c. */
+/* Whether the mode is one of enum kvr_window. */
 static inline bool
-window_learns(const struct kvr *k, uint32_t slot)
+window_sane(const struct kvr *k, uint32_t slot)
 {
-	return read_once(window_of(k, slot)->mode) == KVR_WINDOW_LEARN;
+	return window_of(k, slot)->mode <= KVR_WINDOW_DUAL;
 }
 
-/* Whether tails are in a memory of their own, as far as is known. */
+/* Whether tails are in a memory of their own. */
 static inline bool
 window_apart(const struct window *w)
 {
-	uint8_t mode = read_once(w->mode);
-
-	return mode == KVR_WINDOW_DUAL ||
-	    (mode == KVR_WINDOW_LEARN && read_once(w->capacity) > 0);
+	return read_once(w->mode) == KVR_WINDOW_DUAL;
 }
 
 #endif

@@ -26,9 +26,6 @@ claim_make(struct kvr *k, uint32_t cell, const struct kvr_prompt *p,
 	write_once(c->tokens, (uint32_t)tokens);
 	write_once(c->predicted, (uint32_t)(b->cached < tokens ? b->cached
 	    : tokens));
-	write_once(c->full, share_of(b->record ? b->ideas.full : 0));
-	write_once(c->ends, share_of(b->ideas.ends));
-	write_once(c->dense, share_of(b->ideas.dense));
 	write_once(c->overlap, b->record ? b->overlap : 0);
 	write_once(c->active, b->active);
 	write_once(c->prompt, p->blocks);

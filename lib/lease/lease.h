@@ -7,7 +7,6 @@
 
 #include "prompt.h"
 #include "region.h"
-#include "window_ideas.h"
 
 /* Returns the lease with this id, or 0. */
 uint32_t lease_find(const struct kvr *k, uint64_t id);
@@ -25,7 +24,6 @@ struct booking {
 	double promised;   /* share of the prompt, by the session's binding */
 	int64_t session_ttl;
 	uint32_t share;    /* of the prompt's tenant; 0: as it is */
-	struct window_ideas ideas; /* 0 where the mode is not learnt */
 };
 
 uint32_t lease_blocks(const struct kvr *k, const struct kvr_prompt *p);

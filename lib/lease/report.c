@@ -44,7 +44,6 @@
 #include "retain.h"
 #include "survival.h"
 #include "trust.h"
-#include "window_learn.h"
 
 enum {
 	WINDOW_REPORTS = 16, /* their common divisor is the engine's block, */
@@ -422,11 +421,6 @@ compare_found(struct evidence *e, const struct kvr_report *report)
 	e->sample.more = found_more(e, report);
 	if (e->c->tokens > 0 && trust_judge(e->k, e->l->slot, &e->sample))
 		decide_again(e->k, e->l->slot);
-	if (number && window_learn(e->k, e->l, e->c,
-	    cached_tokens(e, report))) {
-		retain_decide(e->k, e->l->slot);
-		load_recount(e->k, e->l->slot);
-	}
 }
 
 /* What the engine said, whether it is evidence or not. */
@@ -487,7 +481,6 @@ report_forget(struct kvr *k, uint32_t slot)
 	put_once(s->completion, 0);
 	write_once(s->learnt_block, 0);
 	survival_forget(k, slot);
-	window_forget(k, slot);
 	retain_decide(k, slot);
 	load_recount(k, slot);
 }

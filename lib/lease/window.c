@@ -31,8 +31,6 @@
  * an answer or of a prompt. So the entry there is marked as WHOLE, and nothing
  * above it. That mark keeps nothing apart.
  *
- * Where the mode is learnt (window_learn.c) both are kept.
- *
  * Where a prompt leaves what its worker had, the engine finds the full layers
  * cached and has computed the tail again, so that is marked too: it is where
  * the first entry above ends that was there before.
@@ -59,40 +57,20 @@
 #include "event_stream.h"
 #include "index.h"
 #include "trust.h"
-#include "window_learn.h"
 
 #define PERCENT 100.0
 
-/* Does it say the same as is known? */
-static bool
-same_facts(const struct kvr *k, uint32_t slot, const struct kvr_worker *facts)
-{
-	struct kvr_worker known = { 0 };
-
-	window_get(k, slot, &known);
-	return facts->window_capacity == known.window_capacity &&
-	    facts->window_tokens == known.window_tokens &&
-	    facts->window_align == known.window_align &&
-	    facts->window_interval == known.window_interval &&
-	    facts->window_layers == known.window_layers &&
-	    facts->window_mode == known.window_mode;
-}
-
-/* What was learnt stays if nothing else is said. */
 void
 window_set(struct kvr *k, uint32_t slot, const struct kvr_worker *facts)
 {
 	struct window *w = &slot_at(k, slot)->window;
 
-	if (same_facts(k, slot, facts))
-		return;
 	write_once(w->capacity, facts->window_capacity);
 	write_once(w->tokens, facts->window_tokens);
 	write_once(w->align, facts->window_align);
 	write_once(w->interval, facts->window_interval);
 	write_once(w->layers, (uint16_t)facts->window_layers);
 	write_once(w->mode, (uint8_t)facts->window_mode);
-	window_forget(k, slot);
 }
 
 void
@@ -114,10 +92,8 @@ window_mend(struct kvr *k, uint32_t slot)
 {
 	struct window *w = &slot_at(k, slot)->window;
 
-	if (w->mode > KVR_WINDOW_LEARN)
-		put_once(w->mode, KVR_WINDOW_FULL);
 	if (!window_sane(k, slot))
-		window_forget(k, slot);
+		put_once(w->mode, KVR_WINDOW_FULL);
 }
 
 /* --------------------------------------------------------------- marks --- */
@@ -206,7 +182,7 @@ stamp_end(struct kvr *k, uint32_t node, uint32_t slot, uint32_t left, bool ends,
 
 	mark_at(k, left, slot);
 	index_stamp(k, node, slot, now);
-	if (mode == KVR_WINDOW_DENSE || mode == KVR_WINDOW_LEARN)
+	if (mode == KVR_WINDOW_DENSE)
 		mark_whole(k, node, slot);
 	if (ends)
 		mark_end(k, node, slot, ENTRY_MARKED);
@@ -311,8 +287,8 @@ window_running(const struct kvr *k, uint32_t slot)
 	const struct window *w = &s->window;
 	double mean, blocks;
 
-	if ((w->in_force != KVR_WINDOW_BOUNDARY &&
-	    w->in_force != KVR_WINDOW_DENSE) || s->leases == 0)
+	if ((w->mode != KVR_WINDOW_BOUNDARY &&
+	    w->mode != KVR_WINDOW_DENSE) || s->leases == 0)
 		return 0;
 	mean = (double)s->reading / s->leases;
 	blocks = layer_blocks(k, w, tail_tokens(k, slot, mean)) * s->leases;
@@ -331,10 +307,10 @@ window_kept(const struct kvr *k, uint32_t slot, uint64_t prompt,
 	const struct window *w = window_of(k, slot);
 	double blocks = 0;
 
-	if (w->in_force == KVR_WINDOW_BOUNDARY)
+	if (w->mode == KVR_WINDOW_BOUNDARY)
 		blocks = layer_blocks(k, w, tail_tokens(k, slot,
 		    (double)prompt));
-	else if (w->in_force == KVR_WINDOW_DENSE)
+	else if (w->mode == KVR_WINDOW_DENSE)
 		blocks = layer_blocks(k, w, (double)fresh);
 	return blocks < 0x1p31 ? (uint32_t)(blocks + 0.5) : UINT32_MAX / 2;
 }

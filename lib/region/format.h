@@ -184,8 +184,6 @@ struct claim {
 	                   /* session let expect, in 65535ths */
 	uint32_t tokens;   /* of the prompt */
 	uint32_t predicted; /* of them, predicted to be cached */
-	uint16_t full, ends, dense; /* the same by these modes, in 65535ths */
-	uint16_t reserved; /* of the prompt; full 0: none. window_learn.c */
 	uint64_t prefill;  /* the others, booked until prefilled */
 	uint32_t ages_end[AGE_PARTS - 1]; /* blocks: ages.c */
 	uint32_t overlap;  /* blocks the worker was believed to have, */
@@ -242,8 +240,8 @@ struct window {
 	uint64_t capacity;   /* tokens in memory of their own; or 0 */
 	uint32_t tokens, align, interval;
 	uint16_t layers;     /* for one without a window, in hundredths */
-	uint8_t mode;        /* enum kvr_window, as told */
-	uint8_t in_force;    /* the same, or learnt */
+	uint8_t mode;        /* enum kvr_window */
+	uint8_t reserved;
 	/* DUAL: tokens of tails since the first of these times, each one a */
 	uint64_t filled;     /* quarter of that memory before the next one */
 	uint64_t clock[WINDOW_QUARTERS];
@@ -314,14 +312,6 @@ struct slot {
 };
 _Static_assert(sizeof(struct slot) == 8 * CELL, "a slot is eight lines");
 
-/* Modes that reports can tell from FULL. ENDS: BOUNDARY, or DUAL. */
-enum window_idea { IDEA_ENDS, IDEA_DENSE, WINDOW_IDEAS };
-struct fit {
-	float gain;        /* what FULL erred more, lately, and the weight */
-	float compared;    /* of the reports on which they disagreed; */
-	float kept;        /* share found of what both expected, less HALF */
-};
-
 /*
  * The probability that a block is still cached, by its age: its depth in the
  * LRU stack of its worker, in tokens (stack.c). Hits and misses by age:
@@ -345,9 +335,6 @@ struct survival {
 	uint8_t doubted;   /* why the told capacity is not believed, or 0 */
 	uint16_t zeros;    /* in a row, though more was predicted */
 
-	/* which mode of windows fits: window_learn.c */
-	struct fit idea[WINDOW_IDEAS];
-	uint32_t reserved;
 };
 _Static_assert(sizeof(struct survival) % 8 == 0, "words follow survivals");
 

@@ -174,7 +174,7 @@ case_an_address_of_ipv6()
 # Not where that is unwanted; a reload changes it for what comes then.
 case_a_window_that_slides()
 {
-	begin ', "sliding": "leave"'
+	begin
 	engine_up
 	daemon_up
 	tell wait
@@ -182,7 +182,7 @@ case_a_window_that_slides()
 	until_counter sliding 5
 	until_state '^complete next 1 '
 	is left "$(region window a:0)" 0
-	configure ''
+	configure ', "sliding": "boundary"'
 	kill -HUP "$reader"
 	until_counter reloads 1
 	until_counter phase live
@@ -948,7 +948,7 @@ case_a_window_that_is_polled()
 {
 	begin
 	server_up
-	polled
+	polled ', "sliding": "boundary"'
 	answer "[$(created 0 16),$(created 1 64),$(trtllm 2)]"
 	daemon_up
 	until_counter sliding 16
@@ -1148,7 +1148,7 @@ case_configurations()
 	for sentence in 'entry 1: "worker" is missing' \
 	    'b: "events" is missing' 'c: .* to which the engine binds' \
 	    'd: "events" is tcp' 'e: .* no port' 'f: .* a socket for each' \
-	    'g: "engine" is one of' 'h: "mode" is' 'h: "sliding" is learn or leave' \
+	    'g: "engine" is one of' 'h: "mode" is' 'h: "sliding" is full, boundary' \
 	    'i: "ranks" is a number from 1 to 1024' 'j: there is no "colour"' \
 	    'k: .* endpoints with ports' 'l: rank 1 is there twice' \
 	    'm: .*"id" there' 'n: only SGLang' 'o: rank 0 is there twice' \

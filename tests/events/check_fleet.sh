@@ -30,7 +30,8 @@ write_daemon_conf()
 	for p in $engine_ports; do
 		printf '%s{ "worker": "127.0.0.1:%s",
 		    "events": "ipc://%s/pub-%d",
-		    "replay": "ipc://%s/back-%d" }' \
+		    "replay": "ipc://%s/back-%d",
+		    "sliding": "boundary" }' \
 		    "$([ "$n" -eq 0 ] || echo ,)" "$p" "$work" "$n" "$work" "$n"
 		n=$((n + 1))
 	done > "$work/list"
@@ -138,8 +139,8 @@ case_fleet() # slow
 	until_true 60 drained || echo "not drained: $(each next), not $next"
 	is 'complete after a restart' "$(in_state complete)" 4
 	is restarts "$(metric kvroute_worker_events_restarts_total)" 1
-	# What they tell of a second group is set, and learnt from reports.
-	until_true 60 windows_are 'auto 512' || echo "windows: $(windows)"
+	# The window of a second group that they tell of is set.
+	until_true 60 windows_are 'boundary 512' || echo "windows: $(windows)"
 }
 
 run "$2"

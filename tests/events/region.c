@@ -104,7 +104,7 @@ window(uint64_t id)
 	struct kvr_worker w = { .size = sizeof(w) };
 
 	must(kvr_worker_get(k, id, &w), "facts");
-	printf("%" PRIu32 "\n", w.window_mode == KVR_WINDOW_LEARN ?
+	printf("%" PRIu32 "\n", w.window_mode == KVR_WINDOW_BOUNDARY ?
 	    w.window_tokens : 0);
 }
 

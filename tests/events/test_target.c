@@ -162,24 +162,26 @@ ck_window(struct kvr_worker w, uint32_t mode, uint32_t window)
 }
 
 /* Again after others have set the facts anew, and a larger one of its own. */
-START_TEST(a_window_is_learnt)
+START_TEST(a_window_is_set)
 {
+	conf.sliding = KVR_WINDOW_BOUNDARY;
 	ck_window(slides(0), KVR_WINDOW_FULL, 0);
-	ck_window(slides(512), KVR_WINDOW_LEARN, 512);
+	ck_window(slides(512), KVR_WINDOW_BOUNDARY, 512);
 	tell(KVR_RETAIN_AUTO, KVR_WINDOW_FULL, 0);
-	ck_window(slides(512), KVR_WINDOW_LEARN, 512);
-	ck_window(slides(1024), KVR_WINDOW_LEARN, 1024);
-	ck_window(slides(0), KVR_WINDOW_LEARN, 1024);
+	ck_window(slides(512), KVR_WINDOW_BOUNDARY, 512);
+	ck_window(slides(1024), KVR_WINDOW_BOUNDARY, 1024);
+	ck_window(slides(0), KVR_WINDOW_BOUNDARY, 1024);
 	ck_assert_uint_eq(target.sliding, 1024);
 }
 END_TEST
 
 START_TEST(a_window_that_is_told_stays)
 {
+	conf.sliding = KVR_WINDOW_BOUNDARY;
 	tell(KVR_RETAIN_AUTO, KVR_WINDOW_DENSE, 128);
 	ck_window(slides(512), KVR_WINDOW_DENSE, 128);
-	tell(KVR_RETAIN_AUTO, KVR_WINDOW_LEARN, 128);
-	ck_window(slides(512), KVR_WINDOW_LEARN, 128);
+	tell(KVR_RETAIN_AUTO, KVR_WINDOW_BOUNDARY, 128);
+	ck_window(slides(512), KVR_WINDOW_BOUNDARY, 128);
 	tell(KVR_RETAIN_AUTO, KVR_WINDOW_FULL, 128);
 	ck_window(slides(512), KVR_WINDOW_FULL, 128);
 }
@@ -187,19 +189,19 @@ END_TEST
 
 START_TEST(a_window_that_is_none)
 {
+	conf.sliding = KVR_WINDOW_BOUNDARY;
 	ck_window(slides((UINT64_C(1) << 32) + 7), KVR_WINDOW_FULL, 0);
-	ck_window(slides(UINT32_MAX), KVR_WINDOW_LEARN, UINT32_MAX);
+	ck_window(slides(UINT32_MAX), KVR_WINDOW_BOUNDARY, UINT32_MAX);
 }
 END_TEST
 
 START_TEST(a_window_that_is_not_wanted)
 {
-	tell(KVR_RETAIN_EVENTS, KVR_WINDOW_FULL, 0);
 	ck_window(slides(512), KVR_WINDOW_FULL, 0);
-	conf.sliding = CONF_SLIDING_LEARN;
-	ck_window(slides(512), KVR_WINDOW_LEARN, 512);
+	conf.sliding = KVR_WINDOW_DUAL;
+	ck_window(slides(512), KVR_WINDOW_DUAL, 512);
 	tell(KVR_RETAIN_AUTO, KVR_WINDOW_FULL, 0);
-	conf.sliding = CONF_SLIDING_LEAVE;
+	conf.sliding = KVR_WINDOW_FULL;
 	ck_window(slides(512), KVR_WINDOW_FULL, 0);
 }
 END_TEST
@@ -520,7 +522,7 @@ suite_target(void)
 	tcase_add_test(t, a_place_without_tokens);
 	tcase_add_test(t, a_move_between_tiers_changes_no_count);
 	tcase_add_test(t, a_copy_in_the_host_counts_there);
-	tcase_add_test(t, a_window_is_learnt);
+	tcase_add_test(t, a_window_is_set);
 	tcase_add_test(t, a_window_that_is_told_stays);
 	tcase_add_test(t, a_window_that_is_none);
 	tcase_add_test(t, a_window_that_is_not_wanted);

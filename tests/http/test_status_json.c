@@ -447,7 +447,6 @@ START_TEST(sources_of_capacities)
 	ck_number(item(up, "workers", 0), "window", 1024);
 	ck_number(item(up, "workers", 0), "window_capacity", 5000);
 	ck_text(item(up, "workers", 0), "window_mode", "dual");
-	ck_text(item(up, "workers", 0), "window_in_force", "dual");
 	ck_text(item(up, "workers", 0), "capacity_source", "told");
 	ck_text(item(up, "workers", 1), "capacity_source", "read");
 	ck_text(item(up, "workers", 2), "capacity_source", "read");

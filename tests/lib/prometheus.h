@@ -396,15 +396,7 @@ static const struct field worker_fields[] = {
 	{ "events_at_seconds", "", AT(kvr_worker_stats, events_at), CLOCK },
 	{ "events_state", "", AT(kvr_worker_stats, events_state), STATE },
 	{ "window_mode", "", AT(kvr_worker_stats, window_mode), WINDOW },
-	WC(best_tokens),
-	{ "window_ends_reports", "",
-	    AT(kvr_worker_stats, window_ends_reports), NUMBER },
-	{ "window_ends_gain", "",
-	    AT(kvr_worker_stats, window_ends_gain), NUMBER },
-	{ "window_dense_reports", "",
-	    AT(kvr_worker_stats, window_dense_reports), NUMBER },
-	{ "window_dense_gain", "",
-	    AT(kvr_worker_stats, window_dense_gain), NUMBER }
+	WC(best_tokens)
 };
 
 enum {

@@ -20,8 +20,7 @@ claim_of(const struct booking *b, uint32_t *cell)
 START_TEST(predicted)
 {
 	struct booking b = { .cached = 3, .overlap = 3, .active = 2,
-	    .record = true, .promised = 1,
-	    .ideas = { .full = 0.75, .ends = 0.5, .dense = 0 } };
+	    .record = true, .promised = 1 };
 	const struct claim *c;
 	uint32_t cell;
 
@@ -33,9 +32,6 @@ START_TEST(predicted)
 	ck_assert_uint_eq(c->overlap, 3);
 	ck_assert_uint_eq(c->active, 2);
 	ck_assert_uint_eq(c->promised, UINT16_MAX);
-	ck_assert_uint_eq(c->full, 49151);
-	ck_assert_uint_eq(c->ends, 32768);
-	ck_assert_uint_eq(c->dense, 0);
 	cell_give(k, cell);
 }
 END_TEST
@@ -44,8 +40,7 @@ END_TEST
    nothing. */
 START_TEST(bounded)
 {
-	struct booking b = { .cached = UINT64_MAX, .overlap = 3,
-	    .ideas = { .full = 1, .ends = 1, .dense = 1 } };
+	struct booking b = { .cached = UINT64_MAX, .overlap = 3 };
 	const struct claim *c;
 	uint32_t cell;
 
@@ -53,7 +48,6 @@ START_TEST(bounded)
 	c = claim_of(&b, &cell);
 	ck_assert_uint_eq(c->predicted, 4);
 	ck_assert_uint_eq(c->overlap, 0);
-	ck_assert_uint_eq(c->full, 0);
 	cell_give(k, cell);
 }
 END_TEST

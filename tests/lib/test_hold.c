@@ -1363,51 +1363,6 @@ START_TEST(tails_age)
 }
 END_TEST
 
-/* What is held stays so when reports teach a mode, and is predicted by it. */
-START_TEST(a_mode_is_learnt)
-{
-	struct kvr_report r = { .size = sizeof(r), .kind = KVR_REPORT_VALUE,
-	    .prompt_tokens = 13 };
-	char text[] = "aaaabbbbccccd", leaves[] = "aaaabbbbXXXXX";
-	uint64_t lease;
-	uint32_t i;
-
-	windows(0, KVR_WINDOW_LEARN);
-	for (i = 0; i < 20; i++) {
-		text[0] = leaves[0] = (char)('a' + i);
-		stored(text, 0);
-		lease = reserve(0, leaves, 1);
-		commit(lease, 1);
-		ck_assert_int_eq(kvr_lease_finish(k, lease, &r, 1, 0),
-		    KVR_OK);
-		region_sound();
-	}
-	ck_assert_uint_eq(worker_stats(0).window_mode, KVR_WINDOW_FULL);
-	for (i = 0; i < 20; i++) {
-		text[0] = leaves[0] = (char)('A' + i);
-		text[4] = '\0';
-		stored(text, 0);
-		text[4] = 'b';
-		stored(text, 4);
-		lease = reserve(0, leaves, 1);
-		commit(lease, 1);
-		r.cached_tokens = 4;
-		ck_assert_int_eq(kvr_lease_finish(k, lease, &r, 1, 0),
-		    KVR_OK);
-		region_sound();
-	}
-	ck_assert_uint_eq(worker_stats(0).window_mode, KVR_WINDOW_BOUNDARY);
-	ck_assert_uint_eq(worker_stats(0).retain, KVR_RETAIN_EVENTS);
-	memcpy(leaves, "Zaaa", 4);
-	memcpy(text, "Zaaa", 5);
-	stored(text, 0);
-	text[4] = 'b';
-	stored(text, 4);
-	ck_assert_uint_eq(has(0, leaves), 8);
-	ck_assert_uint_eq(reuses(leaves), 4);
-}
-END_TEST
-
 /* ----------------------------------------------------------- by chance --- */
 
 /*
@@ -1480,7 +1435,7 @@ suite_hold(void)
 	tcase_add_test(t, an_empty_region_degrades);
 	tcase_add_test(t, another_retention_degrades);
 	tcase_add_loop_test(t, a_window_degrades_nothing, KVR_WINDOW_FULL,
-	    KVR_WINDOW_LEARN + 1);
+	    KVR_WINDOW_DUAL + 1);
 	tcase_add_test(t, a_lease_counts_while_it_runs);
 	tcase_add_test(t, a_full_table_degrades);
 	tcase_add_loop_test(t, a_table_full_of_dead_waits, 0, 2);
@@ -1523,14 +1478,13 @@ suite_hold(void)
 	tcase_add_test(t, an_end_that_was_removed);
 	tcase_add_loop_test(t, a_run_in_pieces, 0, 10);
 	tcase_add_loop_test(t, ends_that_do_not_matter, KVR_WINDOW_FULL,
-	    KVR_WINDOW_LEARN + 1);
+	    KVR_WINDOW_DUAL + 1);
 	tcase_add_test(t, dense_by_events);
 	tcase_add_test(t, dense_ends);
 	tcase_add_test(t, tails_age);
-	tcase_add_test(t, a_mode_is_learnt);
 	tcase_add_loop_test(t, equal_to_the_engine, 1, 4);
 	tcase_add_loop_test(t, equal_with_windows, KVR_WINDOW_BOUNDARY,
-	    KVR_WINDOW_LEARN + 1);
+	    KVR_WINDOW_DUAL + 1);
 	suite_add_tcase(s, t);
 	return s;
 }

@@ -302,7 +302,7 @@ START_TEST(facts)
 	ck_assert_mem_eq(&f, &g, sizeof(f));
 	f.window_layers = 10001;
 	ck_assert_int_eq(kvr_worker_set(k, id[0], &f), KVR_EINVAL);
-	f = facts_of(KVR_WINDOW_LEARN + 1, 1);
+	f = facts_of(KVR_WINDOW_DUAL + 1, 1);
 	ck_assert_int_eq(kvr_worker_set(k, id[0], &f), KVR_EINVAL);
 	f = facts_of(KVR_WINDOW_BOUNDARY, 0);
 	ck_assert_int_eq(kvr_worker_set(k, id[0], &f), KVR_EINVAL);
@@ -344,12 +344,11 @@ START_TEST(damaged)
 	h->flags ^= ENTRY_MARKED | ENTRY_WHOLE;
 	ck_assert_int_eq(kvr_check(k), KVR_ECORRUPT);
 	h->flags &= (uint8_t)~ENTRY_WHOLE;
-	s->window.mode = KVR_WINDOW_LEARN + 1;
+	s->window.mode = KVR_WINDOW_DUAL + 1;
 	ck_assert_int_eq(kvr_check(k), KVR_EINEXACT);
 	worker_mend(k);
 	ck_assert_uint_eq(s->window.mode, KVR_WINDOW_FULL);
-	ck_assert_uint_eq(s->window.in_force, KVR_WINDOW_FULL);
-	s->window.mode = s->window.in_force = KVR_WINDOW_BOUNDARY;
+	s->window.mode = KVR_WINDOW_BOUNDARY;
 	load_recount(k, id_slot(id[0]));
 	region_sound();
 }
@@ -360,7 +359,7 @@ START_TEST(damaged_sums_end)
 {
 	struct slot *s = slot_at(k, id_slot(id[0])), before = *s;
 
-	s->window.in_force = KVR_WINDOW_DENSE;
+	s->window.mode = KVR_WINDOW_DENSE;
 	s->window.tokens = UINT32_MAX;
 	s->window.layers = UINT16_MAX;
 	s->leases = 1U << 31;

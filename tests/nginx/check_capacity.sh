@@ -129,14 +129,12 @@ windows_told()
 	server_list="server $first; server $second;
 	    kvroute_server $first capacity=auto window=128
 	        window_mode=boundary;
-	    kvroute_server $second window=128 window_mode=auto
+	    kvroute_server $second window=128 window_mode=dense
 	        window_layers=5;"
 	reload_nginx kvroute
 	is 'after a reload' "$(state_of "$first" window_mode) $(state_of \
 	    "$first" window) $(state_of "$second" window_mode) $(state_of \
-	    "$second" window)" 'boundary 128 auto 128'
-	is 'in force' "$(state_of "$first" window_in_force) $(state_of \
-	    "$second" window_in_force)" 'boundary full'
+	    "$second" window)" 'boundary 128 dense 128'
 	settled
 }
 
@@ -166,17 +164,17 @@ windows_read()
 	first=$(address 1)
 	second=$(address 2)
 	server_list="server $first; server $second;
-	    kvroute_server $first capacity=auto window_mode=auto;
-	    kvroute_server $second capacity=auto window_mode=auto window=128;"
+	    kvroute_server $first capacity=auto window_mode=boundary;
+	    kvroute_server $second capacity=auto window_mode=boundary window=128;"
 	start_nginx kvroute
-	await_facts "$first" 'auto 4096 0'
+	await_facts "$first" 'boundary 4096 0'
 	await_capacities '50000 read 16 capacity, 50000 read 16 capacity'
-	is told "$(facts_of "$second")" 'auto 128 0'
+	is told "$(facts_of "$second")" 'boundary 128 0'
 	talk --requests 24 --chats 4 --think-ms 1
 	no_errors 'with windows'
 	fault 1 'kind=stall&seconds=600'
 	reload_nginx kvroute
-	is 'after a reload' "$(facts_of "$first")" 'auto 4096 0'
+	is 'after a reload' "$(facts_of "$first")" 'boundary 4096 0'
 	server_list="server $first; server $second;
 	    kvroute_server $first capacity=auto;
 	    kvroute_server $second capacity=auto;"
@@ -185,9 +183,9 @@ windows_read()
 	    'full 0 0, full 0 0'
 	# Now nothing else changes.
 	server_list="server $first; server $second;
-	    kvroute_server $second capacity=auto window_mode=auto;"
+	    kvroute_server $second capacity=auto window_mode=boundary;"
 	reload_nginx kvroute
-	await_facts "$second" 'auto 4096 0'
+	await_facts "$second" 'boundary 4096 0'
 	settled
 	stop_nginx
 	stop_engines
@@ -197,15 +195,15 @@ windows_read()
 	first=$(address 1)
 	second=$(address 2)
 	server_list="server $first; server $second;
-	    kvroute_server $first capacity=auto window_mode=auto window=512;
+	    kvroute_server $first capacity=auto window_mode=dual window=512;
 	    kvroute_server $second capacity=auto window_mode=dual window=512
 	        window_capacity=4000;"
 	start_nginx kvroute
-	await_facts "$first" 'auto 512 9000'
+	await_facts "$first" 'dual 512 9000'
 	await_capacities '50000 read 16 capacity, 50000 read 16 capacity'
 	is 'told of two memories' "$(facts_of "$second")" 'dual 512 4000'
 	server_list="server $first; server $second;
-	    kvroute_server $first capacity=auto window_mode=auto;
+	    kvroute_server $first capacity=auto window_mode=dual;
 	    kvroute_server $second capacity=auto window_mode=dual window=512;"
 	reload_nginx kvroute
 	await_facts "$second" 'dual 512 9000'

@@ -99,11 +99,10 @@ wrong_lines()
 	kvroute_server 127.0.0.1:1 window_align=-1; # invalid parameter "window_align=-1"
 	kvroute_server 127.0.0.1:1 window_interval=0; # invalid parameter "window_interval=0"
 	kvroute_server 127.0.0.1:1 window_capacity=auto; # invalid parameter "window_capacity=auto"
-	kvroute_server 127.0.0.1:1 window_mode=dense; # "window_mode=" needs "window="
-	kvroute_server 127.0.0.1:1 window_mode=auto; # "window_mode=" needs "window="; "auto" may have "capacity=auto" instead
-	kvroute_server 127.0.0.1:1 window_mode=dual capacity=auto; # "window_mode=" needs "window="
-	kvroute_server 127.0.0.1:1 window=1024; # facts about windows need "window_mode=boundary", "dense", "dual" or "auto"
-	kvroute_server 127.0.0.1:1 window=1024 window_mode=dense window_capacity=5000; # "window_capacity=" needs "window_mode=dual" or "auto"
+	kvroute_server 127.0.0.1:1 window_mode=auto; # invalid parameter "window_mode=auto"
+	kvroute_server 127.0.0.1:1 window_mode=dense; # "window_mode=" needs "window=" or "capacity=auto"
+	kvroute_server 127.0.0.1:1 window=1024; # facts about windows need "window_mode=boundary", "dense" or "dual"
+	kvroute_server 127.0.0.1:1 window=1024 window_mode=dense window_capacity=5000; # "window_capacity=" needs "window_mode=dual"
 	kvroute_server 127.0.0.1:port capacity=1; # invalid port in "127.0.0.1:port"
 	|kvroute zone=kv:8m; # "kvroute" directive is not allowed here
 	|kvroute_status on; # invalid number of arguments

@@ -97,7 +97,7 @@ case_windows()
 	start --capacity 4000 --block 32 --publish-window 512
 	probe 0 "$host"
 	is window "$(grep 'window  ' "$scratch/out")" '  window     512 tokens'
-	says out ' window=512 window_mode=auto;'
+	says out 'capacity=4000 block_tokens=32;'
 	stop
 	start --capacity 4000 --publish sglang --publish-window 900
 	probe 0 "$host"

@@ -93,47 +93,6 @@ START_TEST(refused_and_empty)
 }
 END_TEST
 
-/* ------------------------------------------------------------- windows --- */
-
-/*
- * What an engine keeps of its windows is learnt from what it reports of prompts
- * that leave one at its tenth block, which another ended at the fourth of.
- */
-START_TEST(window_learnt)
-{
-	static const uint32_t learnt[] = { KVR_WINDOW_FULL, KVR_WINDOW_BOUNDARY,
-	    KVR_WINDOW_FULL };
-	struct simulate_options o = options_of(0, 1, 1 << 30);
-	struct simulate_learnt got;
-	uint64_t ids[13], i, b;
-	struct setup u;
-
-	o.policy = SIMULATE_BALANCED;
-	o.index = SIMULATE_FEEDBACK;
-	o.window = (struct engine_window_idea){ .tokens = 1024, .groups = 5,
-	    .mode = _i == 0 ? ENGINE_WINDOW_FULL : ENGINE_WINDOW_BOUNDARY };
-	o.learn = _i < 2;
-	begin(&u, &o, 512);
-	for (i = 0; i < 20; i++) {
-		int64_t at = (int64_t)(3 * i) * 1000000000000;
-
-		for (b = 0; b < 13; b++)
-			ids[b] = 100 * i + b + 1;
-		give_simple(&u, 4 * 512 + 1, 1, ids, at);
-		give_simple(&u, 12 * 512 + 1, 1, ids, at + 1000000000000);
-		ids[10] = 100 * i + 50;
-		give_simple(&u, 11 * 512, 1, ids, at + 2000000000000);
-	}
-	ck_assert_int_eq(simulate_drain(u.s), KVR_OK);
-	simulate_learnt(u.s, &got);
-	ck_assert_uint_eq(got.modes[learnt[_i]], _i < 2);
-	ck_assert_uint_eq(got.changes, _i == 1);
-	ck_assert_uint_eq(got.engines, _i == 1);
-	ck_assert_uint_le(got.after, 60);
-	end(&u);
-}
-END_TEST
-
 /* ---------------------------------------------------------- the sample --- */
 
 /* Recounts engines, requests, leases and loads after every step. */
@@ -477,7 +436,6 @@ suite_simulate(void)
 	tcase_add_loop_test(c, one_request, 0, KINDS);
 	tcase_add_loop_test(c, instants, 0, KINDS);
 	tcase_add_loop_test(c, refused_and_empty, 0, KINDS);
-	tcase_add_loop_test(c, window_learnt, 0, 3);
 	tcase_add_loop_test(c, conserved, 0, FLEETS * KINDS);
 	tcase_add_loop_test(c, same_seed_same_result, 0, FLEETS * KINDS);
 	tcase_add_loop_test(c, samples, 0, KINDS);

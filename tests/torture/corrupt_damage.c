@@ -83,8 +83,8 @@ static const struct field slot_fields[] = {
 	FIELD(slot, last_first), FIELD(slot, silent),
 	FIELD(slot, completions), FIELD(slot, name),
 	FIELD(slot, dp_group), FIELD(slot, reading),
-	FIELD(slot, window.mode), FIELD(slot, window.in_force),
-	FIELD(slot, window.capacity), FIELD(slot, window.tokens),
+	FIELD(slot, window.mode), FIELD(slot, window.capacity),
+	FIELD(slot, window.tokens),
 	FIELD(slot, window.clock[0])
 };
 static const struct field slot_doubles[] = {

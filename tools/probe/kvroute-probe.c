@@ -87,9 +87,6 @@ server_line(const struct engine_facts *f, char *out)
 	if (c->block_tokens != 0)
 		n += snprintf(out + n, LINE_MAX_BYTES - (size_t)n,
 		    " block_tokens=%" PRIu32, c->block_tokens);
-	if (c->window != 0)
-		n += snprintf(out + n, LINE_MAX_BYTES - (size_t)n,
-		    " window=%" PRIu32 " window_mode=auto", c->window);
 	snprintf(out + n, LINE_MAX_BYTES - (size_t)n, "%s;",
 	    c->kind == CAPACITY_SGLANG ? " eviction=leaf" : "");
 }

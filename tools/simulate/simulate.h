@@ -123,8 +123,7 @@ struct simulate_options {
 	bool own_reads;
 	bool preempt;
 	struct engine_window_idea window;
-	bool unaware;             /* the index is not told of the window, */
-	bool learn;               /* or not of its mode */
+	bool unaware;             /* the index is not told of the window */
 	uint32_t n_changes;       /* see simulate_add_change */
 	struct simulate_change changes[SIMULATE_CHANGES_MAX];
 	int64_t slo_first_ns;     /* goodput: at most so long to the first */
@@ -193,13 +192,6 @@ struct simulate_exchanged {
 };
 
 /* Batches of events, counted once for each router. */
-/* Modes of windows that routers have learnt of engines. */
-struct simulate_learnt {
-	uint32_t modes[4];  /* engines, for each router, by enum kvr_window */
-	uint64_t changes;   /* of the mode in force */
-	uint64_t after;     /* reports until the last one, of all */
-	uint64_t engines;   /* of which it changed */
-};
 struct simulate_heard {
 	uint64_t batches; /* applied */
 	uint64_t lost;
@@ -234,7 +226,6 @@ const struct simulate_options *simulate_options(const struct simulation *s);
 const struct simulate_totals *simulate_totals(const struct simulation *s);
 const struct simulate_exchanged *simulate_exchanged(
     const struct simulation *s);
-void simulate_learnt(const struct simulation *s, struct simulate_learnt *out);
 void simulate_heard(const struct simulation *s, struct simulate_heard *out);
 /* Sums over the regions of all routers; all 0 without regions. */
 int simulate_index_stats(const struct simulation *s, struct kvr_stats *sum);

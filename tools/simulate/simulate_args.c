@@ -26,7 +26,7 @@ static const char usage_text[] =
 "           [--speeds X[,...]] [--engine-block TOKENS] [--eviction KIND]\n"
 "           [--sequences N[,...]] [--batch TOKENS] [--reads KIND]\n"
 "           [--attention TOKENS] [--preempt] [--window LIST]\n"
-"           [--unaware] [--learn]\n"
+"           [--unaware]\n"
 "           [--slow WORKER:FROM:TO:FACTOR]... [--join WORKER:SEC]...\n"
 "           [--drain WORKER:SEC]... [--kill WORKER:SEC]...\n"
 "           [--slo SEC,MS] [--resets SEC] [--reports LIST] [--silent N]\n"
@@ -440,8 +440,6 @@ static const struct args_row option_rows[] = {
 	    ARGS_FLAG, .at = IN(told) },
 	{ "unaware", NULL, "do not tell the index of --window", ARGS_FLAG,
 	    .at = IN(unaware) },
-	{ "learn", NULL, "tell the index of --window all but its mode",
-	    ARGS_FLAG, .at = IN(learn) },
 	{ "event-delay", "SEC",
 	    "events arrive late, and the oracle sees caches late",
 	    ARGS_SECONDS, .at = IN(event_delay_ns) },

@@ -86,9 +86,6 @@ struct usage {
 struct booked {
 	uint64_t requests;
 	uint64_t prefill_tokens;
-	uint32_t window_mode;    /* in force */
-	uint32_t learnt_changes; /* of it, */
-	uint64_t learnt_after;   /* the last after so many reports */
 };
 
 /* A request in a router: its own, or one that it heard of. */

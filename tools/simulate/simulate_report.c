@@ -66,13 +66,7 @@ static const struct {
 	[EVENT_BATCHES] = { "event_batches", 0 },
 	[EVENT_BATCHES_LOST] = { "event_batches_lost", 0 },
 	[EVENT_GAPS] = { "event_gaps", 0 },
-	[BYPASSED] = { "bypassed", 0 },
-	[LEARNT_FULL] = { "learnt_full", 0 },
-	[LEARNT_BOUNDARY] = { "learnt_boundary", 0 },
-	[LEARNT_DENSE] = { "learnt_dense", 0 },
-	[LEARNT_DUAL] = { "learnt_dual", 0 },
-	[LEARNT_CHANGES] = { "learnt_changes", 0 },
-	[LEARNT_AFTER] = { "learnt_after", 1 }
+	[BYPASSED] = { "bypassed", 0 }
 };
 
 static double
@@ -172,22 +166,6 @@ work_out_events(const struct simulation *s, double *f)
 	f[BYPASSED] = (double)simulate_totals(s)->bypassed;
 }
 
-/* About windows. */
-static void
-work_out_learnt(const struct simulation *s, double *f)
-{
-	struct simulate_learnt learnt;
-
-	simulate_learnt(s, &learnt);
-	f[LEARNT_FULL] = learnt.modes[KVR_WINDOW_FULL];
-	f[LEARNT_BOUNDARY] = learnt.modes[KVR_WINDOW_BOUNDARY];
-	f[LEARNT_DENSE] = learnt.modes[KVR_WINDOW_DENSE];
-	f[LEARNT_DUAL] = learnt.modes[KVR_WINDOW_DUAL];
-	f[LEARNT_CHANGES] = (double)learnt.changes;
-	f[LEARNT_AFTER] = share_of((double)learnt.after,
-	    (double)learnt.engines);
-}
-
 static double
 simulate_mean_blocks(uint64_t tokens, uint64_t requests)
 {
@@ -226,7 +204,6 @@ simulate_work_out(struct simulation *s, double f[FIGURES])
 	f[RESETS] = (double)t->resets;
 	work_out_exchange(s, f);
 	work_out_events(s, f);
-	work_out_learnt(s, f);
 	e = work_out_index(s, f);
 	if (e == KVR_OK)
 		e = work_out_served(s, f);
@@ -269,8 +246,6 @@ simulate_figures(const struct simulate_row *rows, size_t n, int *error)
 static bool
 has_figure(const struct simulate_row *row, int figure)
 {
-	if (figure >= LEARNT_FULL)
-		return simulate_options(row->simulation)->learn;
 	return figure != GOODPUT ||
 	    simulate_options(row->simulation)->slo_first_ns > 0;
 }

@@ -54,7 +54,7 @@ tell_window(const struct simulate_options *o, struct kvr_worker *facts)
 
 	if (o->unaware || w->tokens == 0)
 		return;
-	facts->window_mode = o->learn ? KVR_WINDOW_LEARN : modes[w->mode];
+	facts->window_mode = modes[w->mode];
 	facts->window_tokens = (uint32_t)w->tokens;
 	facts->window_align = (uint32_t)w->align;
 	facts->window_interval = (uint32_t)w->interval;
@@ -373,16 +373,6 @@ close_held(struct router *router, struct held *h)
 	h->open = false;
 }
 
-static int
-finish_held(const struct simulation *s, struct router *router,
-    const struct held *h, const struct notice *n)
-{
-	int e = kvr_lease_finish(router->k, h->lease, &n->report, s->now, 0);
-
-	return e == KVR_OK && s->options.learn
-	    ? learnt_note(s, router, h->worker) : e;
-}
-
 int
 router_hear(struct simulation *s, uint32_t number, struct kvr_prompt *p,
     const struct notice *n)
@@ -408,7 +398,8 @@ router_hear(struct simulation *s, uint32_t number, struct kvr_prompt *p,
 		return kvr_lease_output(router->k, h->lease, n->blocks, s->now,
 		    0);
 	if (n->kind == NOTICE_FINISH)
-		return finish_held(s, router, h, n);
+		return kvr_lease_finish(router->k, h->lease, &n->report,
+		    s->now, 0);
 	return kvr_lease_abort(router->k, h->lease, s->now, 0);
 }
 

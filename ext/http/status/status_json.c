@@ -28,8 +28,7 @@ static const char *const states[] = {
 };
 static const char *const windows[] = {
 	[KVR_WINDOW_FULL] = "full", [KVR_WINDOW_BOUNDARY] = "boundary",
-	[KVR_WINDOW_DENSE] = "dense", [KVR_WINDOW_DUAL] = "dual",
-	[KVR_WINDOW_LEARN] = "auto"
+	[KVR_WINDOW_DENSE] = "dense", [KVR_WINDOW_DUAL] = "dual"
 };
 static const char *const retains[] = {
 	[KVR_RETAIN_AUTO] = "auto",
@@ -241,8 +240,6 @@ worker_put(struct json *j, const struct status_upstream *up,
 	source_put(j, w, asked);
 	json_whole(j, "block_tokens", w->facts.block_tokens);
 	json_text(j, "window_mode", NAME_IN(windows, w->facts.window_mode));
-	json_text(j, "window_in_force",
-	    NAME_IN(windows, w->stats.window_mode));
 	json_whole(j, "window", w->facts.window_tokens);
 	json_whole(j, "window_capacity", w->facts.window_capacity);
 	load_put(j, &w->stats);
