@@ -27,7 +27,9 @@ unitdir ?= $(prefix)/lib/systemd/system
 Q := $(if $(V),,@)
 say = @$(if $(V),:,printf '  %-8s %s\n' '$(1)' '$(2)')
 
-# The header is the only place with the version.
+HEADERS := include/kvroute.h include/kvroute_events.h include/kvroute_replica.h
+
+# The first one is the only place with the version.
 VERSION := $(shell sed -n 's/^.define KVR_VERSION_STRING "\(.*\)"/\1/p' \
 	include/kvroute.h)
 SONAME := libkvroute.so.$(firstword $(subst ., ,$(VERSION)))

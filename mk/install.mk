@@ -27,7 +27,7 @@ each_alias = @$(page_names) | while read -r page name; do \
 install: all ## install to prefix=/usr/local, below DESTDIR
 	$(INSTALL) -d $(DESTDIR)$(includedir) $(DESTDIR)$(libdir)/pkgconfig \
 	    $(DESTDIR)$(bindir) $(SECTIONS:%=$(DESTDIR)$(mandir)/man%)
-	$(INSTALL) -m 644 include/kvroute.h $(DESTDIR)$(includedir)
+	$(INSTALL) -m 644 $(HEADERS) $(DESTDIR)$(includedir)
 	$(INSTALL) -m 644 $(STATIC) $(DESTDIR)$(libdir)
 	$(STRIP) --strip-debug $(DESTDIR)$(libdir)/$(notdir $(STATIC))
 	$(call replace,755,$(SHARED),$(DESTDIR)$(libdir))
@@ -46,7 +46,7 @@ install: all ## install to prefix=/usr/local, below DESTDIR
 	        > $(DESTDIR)$(unitdir)/kvroute-events@.service)
 
 uninstall: ## remove what install installed
-	rm -f $(DESTDIR)$(includedir)/kvroute.h \
+	rm -f $(HEADERS:include/%=$(DESTDIR)$(includedir)/%) \
 	    $(addprefix $(DESTDIR)$(libdir)/,$(notdir $(STATIC) $(SHARED)) \
 	        $(SONAME) libkvroute.so pkgconfig/kvroute.pc) \
 	    $(addprefix $(DESTDIR)$(unitdir)/,kvroute-sync@.service \

@@ -11,11 +11,22 @@ build=$1
 tally=$2
 scratch=$build/contract
 header=include/kvroute.h
+others='include/kvroute_events.h include/kvroute_replica.h'
 mkdir -p "$scratch"
 
 CC=${CC:-cc}
 CXX=${CXX:-c++}
 strict='-Wall -Wextra -Wpedantic -Wconversion -Werror -fsyntax-only'
+
+# declared_by HEADER - functions, without those of headers that it includes. They
+# follow the rule `experimental`, if it has one.
+declared_by()
+{
+	sed -e '/^#include "kvroute.h"$/d' \
+	    -e 's|^/\* -* experimental -* \*/$|experimental_rule;|' "$1" |
+	    $CC -E -P -x c - |
+	    grep -oE '\bkvr_[a-z0-9_]+ *\(|experimental_rule' | tr -d ' ('
+}
 
 differ()
 {
@@ -26,15 +37,16 @@ differ()
 # Sorted names from each place; each list is made once, below.
 header_names()
 {
-	$CC -E -P "$header" | grep -oE '\bkvr_[a-z0-9_]+ *\(' | tr -d ' (' | sort
+	for file in $header $others; do
+		declared_by "$file"
+	done | grep -v experimental_rule | sort
 }
 
-# Those after the header's rule `experimental`, by the same means.
+# Those after the rule of the first header, and those of the others.
 experimental_names()
 {
-	sed 's|^/\* -* experimental -* \*/$|experimental_rule;|' "$header" |
-	    $CC -E -P -x c - | sed '1,/experimental_rule;/d' |
-	    grep -oE '\bkvr_[a-z0-9_]+ *\(' | tr -d ' (' | sort
+	declared_by "$header" | sed '/experimental_rule/,$d' | sort |
+	    comm -23 "$scratch/header" -
 }
 
 map_names()
@@ -61,7 +73,8 @@ page_names()
 	awk '/^\.Sh/ { on = ($2 == "NAME") }
 	    on && $1 == ".Nm" && $2 ~ /^kvr_/ { print $2 }' man/*.3 | sort |
 	while read -r name; do
-		! grep -q "^struct $name {" "$header" ||
+		# shellcheck disable=SC2086
+		! grep -q "^struct $name {" "$header" $others ||
 		    grep -qx "$name" "$scratch/header" || continue
 		echo "$name"
 	done
@@ -72,6 +85,15 @@ synopsis_names()
 {
 	awk '/^\.Sh/ { on = ($2 == "SYNOPSIS") }
 	    on && ($1 == ".Fn" || $1 == ".Fo") { print $2 }' man/*.3 | sort
+}
+
+# Each with the header that is above it in its synopsis.
+included_names()
+{
+	awk '/^\.Sh/ { on = ($2 == "SYNOPSIS") }
+	    on && $1 == ".In" { header = $2 }
+	    on && ($1 == ".Fn" || $1 == ".Fo") { print $2, header }' \
+	    man/*.3 | sort
 }
 
 map_has_what_the_header_declares()
@@ -168,23 +190,29 @@ version_is_one()
 
 header_compiles_alone_as_c()
 {
-	# shellcheck disable=SC2086
-	$CC -std=c11 $strict -Wstrict-prototypes -x c "$header"
+	for file in $header $others; do
+		# shellcheck disable=SC2086
+		$CC -std=c11 $strict -Wstrict-prototypes -x c "$file"
+	done
 }
 
 header_compiles_alone_as_cxx()
 {
 	for standard in c++11 c++17; do
-		# shellcheck disable=SC2086
-		echo '#include "kvroute.h"' |
-		    $CXX -std=$standard $strict -Iinclude -x c++ -
+		for file in $header $others; do
+			# shellcheck disable=SC2086
+			echo "#include \"${file##*/}\"" |
+			    $CXX -std=$standard $strict -Iinclude -x c++ -
+		done
 	done
 }
 
 # Other languages cannot see macros.
 header_has_only_version_macros()
 {
-	grep -n '^#define' "$header" | grep -v 'KVR_VERSION_\|KVROUTE_H$'
+	# shellcheck disable=SC2086
+	grep -n '^#define' "$header" $others |
+	    grep -v 'KVR_VERSION_\|KVROUTE_\([A-Z]*_\)\?H$'
 }
 
 every_name_has_one_page()
@@ -198,17 +226,29 @@ every_name_has_a_synopsis()
 	differ "$scratch/map" "$scratch/synopses"
 }
 
+synopses_name_the_header()
+{
+	for file in $header $others; do
+		declared_by "$file" | sed -e '/experimental_rule/d' \
+		    -e "s|\$| ${file##*/}|"
+	done | sort > "$scratch/declared"
+	included_names > "$scratch/included"
+	differ "$scratch/declared" "$scratch/included"
+}
+
 every_error_is_in_a_page()
 {
-	grep -oE '\bKVR_E[A-Z]+\b' "$header" | sort -u | while read -r name; do
+	# shellcheck disable=SC2086
+	grep -ohE '\bKVR_E[A-Z]+\b' "$header" $others | sort -u | while read -r name; do
 		grep -q "\\b$name\\b" man/*.3 || echo "$name"
 	done
 }
 
 every_constant_is_in_a_page()
 {
-	$CC -E -P "$header" | grep -oE '\bKVR_[A-Z0-9_]+\b' | sort -u |
-	while read -r name; do
+	for file in $header $others; do
+		$CC -E -P "$file" | grep -oE '\bKVR_[A-Z0-9_]+\b'
+	done | sort -u | while read -r name; do
 		grep -q "\\b$name\\b" man/*.[37] || echo "$name"
 	done
 }

@@ -24,6 +24,7 @@
 #include "target.h"
 
 #include <kvroute.h>
+#include <kvroute_events.h>
 
 #include <err.h>
 #include <inttypes.h>

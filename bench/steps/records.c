@@ -5,6 +5,7 @@
 #include "args.h"
 
 #include <kvroute.h>
+#include <kvroute_replica.h>
 
 #include <err.h>
 #include <inttypes.h>

@@ -19,6 +19,7 @@
 #include "rng.h"
 
 #include <kvroute.h>
+#include <kvroute_replica.h>
 
 #include <err.h>
 #include <inttypes.h>

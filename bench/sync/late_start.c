@@ -11,6 +11,7 @@
  * the journal is not overrun.
  */
 #include <kvroute.h>
+#include <kvroute_replica.h>
 
 #include <err.h>
 #include <inttypes.h>

@@ -10,6 +10,7 @@
 #define KVROUTE_TARGET_H
 
 #include <kvroute.h>
+#include <kvroute_events.h>
 
 #include "conf.h"
 #include "event.h"

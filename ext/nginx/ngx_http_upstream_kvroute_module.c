@@ -29,6 +29,8 @@
 #include "ngx_http_kvroute_variables.h"
 #include "ngx_http_kvroute_zone.h"
 
+#include <kvroute_replica.h>
+
 enum { MAX_BODY = 2 * 1024 * 1024, BLOCK = 256, FILE_SIZE = 8 * 1024 * 1024 };
 /* Bindings of sessions, if not configured: of 40 bytes each. */
 enum { BYTES_PER_BINDING = 512, BINDINGS = 16384, BYTES_PER_WORKER = 2560 };

@@ -14,6 +14,7 @@
  */
 #include "apply_in.h"
 
+#include <kvroute_replica.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -8,6 +8,7 @@
  */
 #include "snapshot.h"
 
+#include <kvroute_replica.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -9,6 +9,7 @@
  */
 #include "snapshot.h"
 
+#include <kvroute_replica.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -3,6 +3,7 @@
 #include "late.h"
 
 #include <inttypes.h>
+#include <kvroute_replica.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -8,6 +8,7 @@
  */
 #include "publish.h"
 
+#include <kvroute_replica.h>
 #include <stdlib.h>
 #include <string.h>
 

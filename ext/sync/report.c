@@ -2,6 +2,7 @@
 /* report.c - see report.h. */
 #include "report.h"
 
+#include <kvroute_replica.h>
 #include <string.h>
 
 _Static_assert((int)APPLY_FRESH == (int)KVR_PEER_FRESH &&

@@ -11,6 +11,7 @@
  */
 #include "roots.h"
 
+#include <kvroute_replica.h>
 #include <stdlib.h>
 
 /* Its default when there is no memory is to exit. */

@@ -2,14 +2,16 @@
 /*
  * base.h - shared by every file of the library.
  *
- * Objects are compiled with hidden visibility; only what kvroute.h declares is
- * exported.
+ * Objects are compiled with hidden visibility; only what the headers of
+ * include/ declare is exported.
  */
 #ifndef KVR_BASE_H
 #define KVR_BASE_H
 
 #pragma GCC visibility push(default)
 #include "kvroute.h"
+#include "kvroute_events.h"
+#include "kvroute_replica.h"
 #pragma GCC visibility pop
 
 #include <stdbool.h>

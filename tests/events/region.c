@@ -19,6 +19,7 @@
  *   region FILE check
  */
 #include <kvroute.h>
+#include <kvroute_events.h>
 
 #include <err.h>
 #include <inttypes.h>

@@ -5,6 +5,7 @@
 #include "foreign.h"
 
 #include <inttypes.h>
+#include <kvroute_replica.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

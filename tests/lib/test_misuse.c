@@ -5,6 +5,7 @@
  */
 #include "border.h"
 
+#include <kvroute_replica.h>
 #include <math.h>
 
 /* ------------------------------------------------------ route and match --- */

@@ -27,6 +27,7 @@
 #include <stdbool.h>
 
 #include "kvroute.h"
+#include "kvroute_replica.h"
 
 /* The prefixes of one prompt: by the model's name and by the library's. */
 struct model_path {

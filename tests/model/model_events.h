@@ -17,6 +17,7 @@
 #ifndef TESTS_MODEL_EVENTS_H
 #define TESTS_MODEL_EVENTS_H
 
+#include "kvroute_events.h"
 #include "model.h"
 
 enum { MODEL_STREAMS = 24 };

@@ -15,6 +15,7 @@
 #include "rng.h"
 
 #include <kvroute.h>
+#include <kvroute_replica.h>
 
 #include <err.h>
 #include <signal.h>

@@ -2,6 +2,7 @@
 /* replica.c - see replica.h. */
 #include "replica.h"
 
+#include <kvroute_replica.h>
 #include <stdlib.h>
 #include <string.h>
 

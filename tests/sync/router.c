@@ -21,6 +21,7 @@
  *	router FILE check
  */
 #include <kvroute.h>
+#include <kvroute_replica.h>
 
 #include <err.h>
 #include <inttypes.h>

@@ -4,6 +4,7 @@
  * test_late.c has the rest.
  */
 #include <check.h>
+#include <kvroute_replica.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,6 +4,7 @@
  * are carried by hand.
  */
 #include <check.h>
+#include <kvroute_replica.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>

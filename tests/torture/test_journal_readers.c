@@ -4,6 +4,7 @@
  * readers see whole records only, in order, or are told of those they lost.
  */
 #include "kvroute.h"
+#include "kvroute_replica.h"
 #include "test.h"
 
 #include <pthread.h>

@@ -9,6 +9,8 @@
  */
 #include "alloc.h"
 #include "kvroute.h"
+#include "kvroute_events.h"
+#include "kvroute_replica.h"
 #include "small.h"
 
 #include <stdbool.h>

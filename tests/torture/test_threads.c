@@ -8,6 +8,7 @@
  * own. Time stands still where parties must agree on what is live.
  */
 #include "kvroute.h"
+#include "kvroute_replica.h"
 #include "model.h"
 #include "ops.h"
 #include "test.h"

@@ -22,6 +22,7 @@
  */
 #include "simulate_in.h"
 
+#include <kvroute_events.h>
 #include <stdlib.h>
 #include <string.h>
 #include <utlist.h>

@@ -16,6 +16,7 @@
  */
 #include "simulate_in.h"
 
+#include <kvroute_events.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -7,6 +7,7 @@
  */
 #include "status_peers.h"
 
+#include <kvroute_replica.h>
 #include <string.h>
 
 #include "status_in.h"

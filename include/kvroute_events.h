@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * kvroute_events.h - what engines themselves say of their caches.
+ *
+ * All of it is experimental, and may change in any release. See kvroute.h for
+ * what holds for all functions.
+ */
+#ifndef KVROUTE_EVENTS_H
+#define KVROUTE_EVENTS_H
+
+#include "kvroute.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/*
+ * Events are what an engine itself says of its cache: blocks stored, removed,
+ * all cleared. A caller receives and decodes them, and gives them to the region
+ * in batches with the numbers of their stream. See kvr_events(3).
+ */
+enum { KVR_EVENT_BLOCKS_MAX = 1 << 28 }; /* of kvr_options.event_blocks */
+
+enum kvr_event_kind {
+	KVR_EVENT_STORED = 1,
+	KVR_EVENT_REMOVED = 2,  /* one copy of each of these blocks */
+	KVR_EVENT_CLEARED = 3,  /* all blocks, of all tiers */
+	KVR_EVENT_RESTARTED = 4 /* this batch is of another incarnation; what */
+	                        /* precedes it in the batch is void */
+};
+enum kvr_event_flags {
+	KVR_EVENT_PARENT = 1, /* there is a parent */
+	KVR_EVENT_LOCALS = 2  /* `tokens` counts local hashes */
+};
+enum kvr_event_tier { KVR_TIER_GPU = 0, KVR_TIER_HOST = 1 };
+
+/*
+ * One event. Its hashes, and its tokens or local hashes, stand in arrays of the
+ * call. Where only numbers of blocks are used, tokens may be 0.
+ */
+struct kvr_event {
+	size_t size;
+	uint32_t kind;         /* enum kvr_event_kind, or a later one */
+	uint32_t flags;        /* enum kvr_event_flags */
+	uint32_t tier;         /* enum kvr_event_tier, or another */
+	uint32_t block_tokens; /* of the engine's blocks; 0: not said */
+	uint64_t parent;       /* engine's hash of the block before them */
+	uint64_t hashes_at;    /* place of the first in `hashes`, and how */
+	uint64_t hashes;       /* many: one a block */
+	uint64_t tokens_at;    /* the same in `tokens`; or, if flags has */
+	uint64_t tokens;       /* LOCALS, in `hashes` */
+	struct kvr_scope scope; /* adapter and salt */
+};
+/* Writes every default: an event without blocks, of the empty scope. */
+int kvr_event_init(struct kvr_event *event, size_t size);
+
+enum kvr_batch_flags {
+	KVR_BATCH_PAST = 1, /* older than what the index has of the worker: */
+	                    /* counts, and drops nothing */
+	KVR_BATCH_FULL = 2  /* blocks that are present are stored again */
+};
+/* What a stream says of a batch. */
+struct kvr_event_batch {
+	size_t size;
+	uint64_t seq;      /* of the stream, from 0; below UINT64_MAX */
+	uint64_t digest;   /* of its bytes: tells batches of equal numbers */
+	                   /* apart; 0: none */
+	uint32_t flags;    /* enum kvr_batch_flags */
+	uint32_t reserved;
+};
+
+enum kvr_events_state {
+	KVR_EVENTS_OFF = 0,      /* no stream */
+	KVR_EVENTS_COMPLETE = 1, /* known since a start or a clear */
+	KVR_EVENTS_DEGRADED = 2  /* something was lost since then */
+};
+enum kvr_events_outcome {
+	KVR_EVENTS_APPLIED = 0,
+	KVR_EVENTS_DUPLICATE = 1, /* it was applied before */
+	KVR_EVENTS_GAP = 2,       /* nothing was applied: `next` comes first */
+	KVR_EVENTS_RESTARTED = 3  /* the worker has been reset; applied only */
+	                          /* if `next` is beyond it */
+};
+struct kvr_event_result {
+	size_t size;
+	uint64_t worker;  /* its id: another one after a reset */
+	uint64_t next;    /* sequence number of the next batch */
+	uint64_t stored;  /* blocks, of what was applied */
+	uint64_t removed; /* the same */
+	uint64_t refused; /* events that no use was made of */
+	uint32_t outcome; /* enum kvr_events_outcome */
+	uint32_t state;   /* enum kvr_events_state */
+	uint64_t orphans; /* blocks stored after one that is not known */
+};
+/*
+ * Applies a batch of n events. hashes and tokens: arrays that the events refer
+ * to. out may be NULL. The first batch of a worker begins its stream. The lock
+ * is held for a constant time; for a worker of KVR_RETAIN_EVENTS for one that
+ * grows with the blocks of a piece of the batch. After an error out->worker is
+ * set if a part of it was applied.
+ */
+int kvr_events_apply(struct kvr *k, uint64_t worker,
+    const struct kvr_event_batch *batch, const struct kvr_event *events,
+    size_t element, size_t n, const uint64_t *hashes, size_t n_hashes,
+    const uint32_t *tokens, size_t n_tokens, int64_t now, uint32_t flags,
+    struct kvr_event_result *out);
+/* What comes before batch `next` cannot be had: degraded, goes on with it. */
+int kvr_events_lost(struct kvr *k, uint64_t worker, uint64_t next);
+/* The stream ends, and what it taught is forgotten. */
+int kvr_events_off(struct kvr *k, uint64_t worker);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
