@@ -248,9 +248,6 @@ event_emptied(struct kvr *k)
 	uint32_t i;
 
 	for (i = 0; i < slots_used(k); i++)
-		if (slot_in_use(k, i) && event_tracks(k, i)) {
-			event_degrade(k, i);
-			retain_decide(k, i);
-			load_recount(k, i);
-		}
+		if (slot_in_use(k, i) && event_tracks(k, i))
+			retain_degrade(k, i);
 }

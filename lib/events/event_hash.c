@@ -22,17 +22,10 @@
 
 #include <stdlib.h>
 
-uint32_t
-event_blocks_each(const struct kvr *k, const struct kvr_event *e)
-{
-	return e->block_tokens % k->rule.block_size == 0
-	    ? e->block_tokens / k->rule.block_size : 0;
-}
-
 uint64_t
 event_blocks_given(const struct kvr *k, const struct kvr_event *e)
 {
-	uint32_t each = event_blocks_each(k, e);
+	uint32_t each = event_each(k, e->block_tokens);
 
 	if (e->kind != KVR_EVENT_STORED || each == 0 || e->tokens == 0 ||
 	    e->tier >= TIERS)

@@ -7,8 +7,6 @@
 
 #include "event_batch.h"
 
-/* Blocks of the index in one of the engine; 0: it has no whole number. */
-uint32_t event_blocks_each(const struct kvr *k, const struct kvr_event *e);
 /* Blocks of the index of which the event has the contents. */
 uint64_t event_blocks_given(const struct kvr *k, const struct kvr_event *e);
 /* Names that the event may add. */

@@ -45,7 +45,7 @@
 static uint64_t
 each_of(const struct kvr *k, const struct kvr_event *e)
 {
-	uint32_t each = event_blocks_each(k, e);
+	uint32_t each = event_each(k, e->block_tokens);
 
 	if (e->kind != KVR_EVENT_STORED || e->block_tokens > BLOCK_BYTES_MAX)
 		return 1;

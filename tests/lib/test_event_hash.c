@@ -89,12 +89,12 @@ START_TEST(what_gives_no_blocks)
 
 	begin(2, 100, KVR_HASH_KEYED);
 	contents(e, 4, 0, 2);
-	ck_assert_uint_eq(event_blocks_each(k, e), 2);
+	ck_assert_uint_eq(event_each(k, e->block_tokens), 2);
 	ck_assert_uint_eq(event_blocks_given(k, e), 4);
 	e->tokens = 7; /* not as many as its blocks have */
 	ck_assert_uint_eq(event_blocks_given(k, e), 0);
 	contents(e, 3, 0, 2);
-	ck_assert_uint_eq(event_blocks_each(k, e), 0);
+	ck_assert_uint_eq(event_each(k, e->block_tokens), 0);
 	ck_assert_uint_eq(event_blocks_given(k, e), 0);
 	contents(e, 4, 0, 2);
 	e->tier = 7;
