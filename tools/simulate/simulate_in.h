@@ -12,7 +12,6 @@
  *   simulate_router.c  routers and their leases
  *   simulate_rival.c   the rules of rivals.h
  *   simulate_past.c    engines as they were, for the delayed oracle
- *   simulate_learn.c   modes of windows that routers have learnt
  *   simulate_events.c  events of engines, late or never
  *   simulate_measure.c times of requests, load of workers, utilisation
  *   simulate_options.c options, and their consequences
@@ -217,9 +216,6 @@ int routers_make(struct simulation *s, const struct kvr_options *region);
 void routers_free(struct simulation *s);
 struct held *held_by(const struct simulation *s, uint32_t router, size_t ride);
 /* Books, frees, ... by the notice: not SUMS, not ROLL. */
-/* After a report on a request of the worker. */
-int learnt_note(const struct simulation *s, struct router *router,
-    uint32_t worker);
 int router_hear(struct simulation *s, uint32_t router, struct kvr_prompt *p,
     const struct notice *n);
 /* Records the prefix of an OPEN, and no load. */
