@@ -422,7 +422,7 @@ int kvr_prompt_hash(const struct kvr_prompt *p, size_t i, uint64_t *local,
  * -------------------------------------------------- match and candidates ---
  */
 
-/* What one worker is believed to hold of a prompt: leading index blocks. */
+/* The leading index blocks of a prompt that a worker is believed to hold. */
 struct kvr_overlap {
 	uint64_t worker;
 	uint32_t blocks;
@@ -589,7 +589,7 @@ enum kvr_report_flags {
 	KVR_REPORT_STREAM = 1,     /* the response was an event stream */
 	KVR_REPORT_NO_EVIDENCE = 2 /* a retry, an error, logprobs, images */
 };
-/* What the engine reported about the request; see kvr_report(3). */
+/* The engine's report about a request; see kvr_report(3). */
 struct kvr_report {
 	size_t size;
 	uint64_t prompt_tokens; /* 0: not reported */
@@ -835,7 +835,7 @@ int kvr_choose(const struct kvr *k, struct kvr_prompt *p,
 /* n whole blocks by their local hashes instead of their tokens or bytes. */
 int kvr_prompt_locals(struct kvr_prompt *p, const uint64_t *hashes, size_t n);
 
-/* What a source has set by kvr_worker_set_load, as it is in force. */
+/* The load that a source has set by kvr_worker_set_load, as in force. */
 int kvr_worker_get_load(const struct kvr *k, uint64_t id, uint32_t source,
     struct kvr_load *out);
 
@@ -846,7 +846,7 @@ int kvr_worker_get_load(const struct kvr *k, uint64_t id, uint32_t source,
  * last block, which is text; no hash but one, no pointer, no allowed workers.
  * Valid where the prompt is; for this machine.
  */
-/* What kvr_prompt_save writes; 0 if p is NULL or not closed. */
+/* The bytes of kvr_prompt_save; 0 if p is NULL or not closed. */
 size_t kvr_prompt_saved_bytes(const struct kvr_prompt *p);
 /* `bytes`, the room at `out`, is at least that. */
 int kvr_prompt_save(const struct kvr_prompt *p, void *out, size_t bytes);
@@ -888,7 +888,7 @@ enum kvr_affinity_mode {
 	KVR_AFFINITY_HARD = 2  /* the bound worker while it is eligible */
 };
 
-/* What became of the affinity of a request. */
+/* The outcome of the affinity of a request. */
 enum kvr_affinity_outcome {
 	KVR_AFFINITY_NONE = 0, /* the request has none, or it does not count */
 	KVR_AFFINITY_HIT = 1,  /* the bound worker was taken */

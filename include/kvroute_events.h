@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * kvroute_events.h - what engines themselves say of their caches.
+ * kvroute_events.h - events of engines about their caches.
  *
  * All of it is experimental, and may change in any release. See kvroute.h for
  * what holds for all functions.
@@ -15,8 +15,8 @@ extern "C" {
 #endif
 
 /*
- * Events are what an engine itself says of its cache: blocks stored, removed,
- * all cleared. A caller receives and decodes them, and gives them to the region
+ * An engine publishes the events of its cache: blocks stored, removed, all
+ * cleared. A caller receives and decodes them, and gives them to the region
  * in batches with the numbers of their stream. See kvr_events(3).
  */
 enum { KVR_EVENT_BLOCKS_MAX = 1 << 28 }; /* of kvr_options.event_blocks */
@@ -59,7 +59,7 @@ enum kvr_batch_flags {
 	                    /* counts, and drops nothing */
 	KVR_BATCH_FULL = 2  /* blocks that are present are stored again */
 };
-/* What a stream says of a batch. */
+/* A batch of a stream. */
 struct kvr_event_batch {
 	size_t size;
 	uint64_t seq;      /* of the stream, from 0; below UINT64_MAX */
@@ -104,7 +104,7 @@ int kvr_events_apply(struct kvr *k, uint64_t worker,
     size_t element, size_t n, const uint64_t *hashes, size_t n_hashes,
     const uint32_t *tokens, size_t n_tokens, int64_t now, uint32_t flags,
     struct kvr_event_result *out);
-/* What comes before batch `next` cannot be had: degraded, goes on with it. */
+/* All before batch `next` is lost: degraded, the stream goes on with it. */
 int kvr_events_lost(struct kvr *k, uint64_t worker, uint64_t next);
 /* The stream ends, and what it taught is forgotten. */
 int kvr_events_off(struct kvr *k, uint64_t worker);

@@ -2,6 +2,7 @@
 /* roster.c - see roster.h. */
 #include "roster.h"
 
+#include <kvroute_events.h>
 #include <stdlib.h>
 #include <string.h>
 

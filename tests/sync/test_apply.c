@@ -4,6 +4,7 @@
  * carried by hand, whole, twice, late, in other orders, or not at all.
  */
 #include <check.h>
+#include <kvroute_events.h>
 #include <kvroute_replica.h>
 #include <limits.h>
 #include <stdlib.h>
