@@ -9,6 +9,7 @@
  */
 #include "check.h"
 
+#include <kvroute_replica.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>

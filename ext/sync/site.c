@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <kvroute_replica.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
