@@ -296,13 +296,15 @@ body_read_once_for_all_retries()
 	small_module
 	start_nginx kvroute
 	n=0
-	while [ $n -lt 8 ]; do
+	# Idle workers are chosen by a hash of the prompt under a new secret.
+	while [ $n -lt 8 ] || { [ "$(counts retries)" -eq 0 ] &&
+	    [ $n -lt 64 ]; }; do
 		n=$((n + 1))
 		long_body chat 10000 $n
 		is 'status' "$(send chat)" 200
 	done
 	above 'retries' "$(counts retries)" 0
-	is 'bodies read' "$(counts bodies_read)" 8
+	is 'bodies read' "$(counts bodies_read)" $n
 	recorded_whole chat
 	settled
 }
