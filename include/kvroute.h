@@ -882,10 +882,9 @@ int kvr_owner_reap(struct kvr *k, uint64_t owner, int64_t now,
 enum { KVR_AFFINITY_ENTRIES_MAX = 1 << 24 };
 
 enum kvr_affinity_mode {
-	KVR_AFFINITY_SOFT = 0, /* the bound worker counts as holding what */
-	                       /* the session sent last; load still decides */
-	KVR_AFFINITY_TIE = 1,  /* no table: equally good workers by the key */
-	KVR_AFFINITY_HARD = 2  /* the bound worker while it is eligible */
+	KVR_AFFINITY_HARD = 0, /* the bound worker, while it is eligible and */
+	                       /* below the bound of the balanced cost */
+	KVR_AFFINITY_TIE = 1   /* no table: equally good workers by the key */
 };
 
 /* The outcome of the affinity of a request. */

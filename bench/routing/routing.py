@@ -41,7 +41,7 @@ the ratios of its scenarios. Groups: all of scenarios.tsv, held, agents
 (recorded sessions), users (few at a time), random, and routers, several that
 exchange nothing, which are in no other group; overloaded ones are in none.
 Groups have limits if all scenarios are meant. In the family keys, where text
-does not identify sessions, rivals have keys, and so has balanced: @soft. Means
+does not identify sessions, rivals have keys, and so has balanced: @hard. Means
 of replicas, events and windows are arithmetic, over the seeds.
 """
 import concurrent.futures
@@ -268,7 +268,7 @@ class Scenario:
 
     def subject(self, knows):
         """Our policy with this knowledge."""
-        return f"balanced:{knows}" + "@soft" * (self.family == "keys")
+        return f"balanced:{knows}" + "@hard" * (self.family == "keys")
 
     def has_policy(self, policy):
         return ("@" in policy) == (self.family == "keys" and
@@ -594,7 +594,7 @@ def compare_scenarios(replay, tracegen, traces, folder, *names):
     if not scenarios:
         fail(f"no such scenario: {' '.join(names)}")
     policies = FREE + [f"{rule}:{knows}" for knows in KNOWN for rule in (
-        *BY_INDEX, "balanced")] + [f"balanced:{knows}@soft" for knows in KNOWN]
+        *BY_INDEX, "balanced")] + [f"balanced:{knows}@hard" for knows in KNOWN]
     runs = Runs(replay, tracegen, traces, folder,
                 setting("POLICIES", " ".join(policies)).split(),
                 [int(seed) for seed in setting("SEEDS", "1 2 3").split()])

@@ -195,12 +195,10 @@ has_enough(const ngx_http_kvroute_known_t *known, double warmth, double load)
 	    (double)known->conns + 1 > (most > 1 ? most : 1);
 }
 
-/* A session that must go there does; of others it is counted why they left. */
+/* It is counted why sessions leave their servers. */
 static void
 session_look(ngx_http_kvroute_ctx_t *ctx, int64_t now)
 {
-	ngx_http_kvroute_loc_conf_t *loc = ngx_http_get_module_loc_conf(
-	    ctx->request, ngx_http_upstream_kvroute_module);
 	ngx_http_kvroute_srv_conf_t *up = ctx->up;
 	uint64_t worker = 0;
 	uint32_t rank;
@@ -210,11 +208,8 @@ session_look(ngx_http_kvroute_ctx_t *ctx, int64_t now)
 	    kvr_affinity_find(up->kvr, ctx->session, now, &worker) != KVR_OK)
 		return;
 	i = ngx_http_kvroute_peer_of(up, worker, &rank);
-	if (i == up->n_peers)
-		return;
-	if (loc->affinity_mode == KVR_AFFINITY_HARD)
-		up->known[i].held = false;
-	ctx->bound_held = up->known[i].held;
+	if (i < up->n_peers)
+		ctx->bound_held = up->known[i].held;
 }
 
 void

@@ -63,8 +63,8 @@ is_word(const ngx_str_t *text, const char *word)
 static bool
 mode_read(const ngx_str_t *text, ngx_uint_t *mode)
 {
-	static const char *const names[] = { [KVR_AFFINITY_SOFT] = "soft",
-	    [KVR_AFFINITY_TIE] = "tie", [KVR_AFFINITY_HARD] = "hard" };
+	static const char *const names[] = { [KVR_AFFINITY_HARD] = "hard",
+	    [KVR_AFFINITY_TIE] = "tie" };
 	ngx_uint_t i;
 
 	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
@@ -122,7 +122,7 @@ affinity_argument(ngx_conf_t *cf, ngx_http_kvroute_loc_conf_t *loc,
 
 	if (is_named(arg, "mode=", &value))
 		return mode_read(&value, &loc->affinity_mode) ? NULL :
-		    "the modes are soft, tie and hard";
+		    "the modes are hard and tie";
 	if (is_named(arg, "ttl=", &value))
 		return ttl_read(&value, &loc->affinity_ttl) ? NULL :
 		    "ttl= is a time of at most 30 days";
@@ -149,7 +149,7 @@ ngx_http_kvroute_affinity_set(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 	    sizeof(ngx_http_complex_value_t));
 	if (loc->affinity == NULL)
 		return NGX_CONF_ERROR;
-	loc->affinity_mode = KVR_AFFINITY_SOFT;
+	loc->affinity_mode = KVR_AFFINITY_HARD;
 	loc->affinity_ttl = TTL_MS;
 	for (i = 1; i < cf->args->nelts; i++) {
 		why = affinity_argument(cf, loc, &args[i]);

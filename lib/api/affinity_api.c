@@ -25,7 +25,7 @@ kvr_affinity_bind(struct kvr *k, uint64_t affinity, uint64_t worker,
 {
 	struct kvr_record r = { .kind = KVR_RECORD_BIND, .worker = worker,
 		.affinity = affinity, .affinity_ttl = ttl };
-	struct affinity_use use = { .digest = affinity };
+	struct affinity_use use = { .digest = affinity, .by_hand = true };
 	struct txn c;
 	int error;
 

@@ -37,7 +37,6 @@ book_lease(struct kvr *k, const struct kvr_prompt *p,
 	b.record = (choice->flags & KVR_IGNORE_REUSE) == 0;
 	b.session = choice->session;
 	b.session_ttl = r->affinity_ttl;
-	b.promised = choice->promised;
 	b.share = r->share;
 	lease = lease_open(k, p, &b, now, &recorded);
 	add_once(k->region->counts.lease_opens, 1);

@@ -253,8 +253,7 @@ find_costs(const struct question *q, double *costs)
 	uint32_t slot;
 
 	while (set_next(&w, &slot)) {
-		costs[slot] = !found_has(q->set, slot) &&
-		    slot != q->session.credited
+		costs[slot] = !found_has(q->set, slot)
 		    ? cost_of(q, slot, none_held, costs[slot])
 		    : cost_of_holder(q, slot, costs[slot], lowest);
 		lowest = costs[slot] < lowest ? costs[slot] : lowest;

@@ -25,29 +25,13 @@ expect_sure(const struct question *q, uint32_t slot)
 	    (read_once(q->k->loads.gate[slot]) & GATE_UNSURE) == 0;
 }
 
-/* What a bound worker counts as holding, if that is more. */
-static inline double
-expect_credited(const struct question *q, uint32_t slot, double held)
-{
-	return slot == q->session.credited && q->session.credit > held
-	    ? q->session.credit : held;
-}
-
 /* Blocks of the overlap that the engine could have at most. */
-static inline double
-expect_most_recorded(const struct question *q, uint32_t slot,
-    const struct kvr_overlap *o)
-{
-	return expect_sure(q, slot) || o->blocks == 0 ? o->blocks
-	    : expect_usable(q, slot, o);
-}
-
-/* The same, with the credit of a session. */
 static inline double
 expect_most(const struct question *q, uint32_t slot,
     const struct kvr_overlap *o)
 {
-	return expect_credited(q, slot, expect_most_recorded(q, slot, o));
+	return expect_sure(q, slot) || o->blocks == 0 ? o->blocks
+	    : expect_usable(q, slot, o);
 }
 
 /* Whether blocks count by their age; a learnt capacity is an estimate. */
@@ -71,19 +55,11 @@ expect_doubtful(const struct question *q, uint32_t slot,
 
 /* Blocks of the overlap that can be expected. */
 static inline double
-expect_recorded(const struct question *q, uint32_t slot,
-    const struct kvr_overlap *o)
-{
-	return expect_doubtful(q, slot, o) ? expect_surviving(q, slot, o)
-	    : expect_most_recorded(q, slot, o);
-}
-
-/* The same, with the credit of a session. */
-static inline double
 expect_blocks(const struct question *q, uint32_t slot,
     const struct kvr_overlap *o)
 {
-	return expect_credited(q, slot, expect_recorded(q, slot, o));
+	return expect_doubtful(q, slot, o) ? expect_surviving(q, slot, o)
+	    : expect_most(q, slot, o);
 }
 
 #endif

@@ -52,7 +52,7 @@ uint32_t
 longest_slot(const struct question *q, uint32_t slot)
 {
 	const struct found_set *set = q->set;
-	double best = expect_most_recorded(q, slot, found_of(set, slot));
+	double best = expect_most(q, slot, found_of(set, slot));
 	double usable;
 	uint32_t row, end = 0;
 
@@ -63,7 +63,7 @@ longest_slot(const struct question *q, uint32_t slot)
 			break;
 		if (o->blocks <= best || !is_eligible(q, found_slot(o), o))
 			continue;
-		usable = expect_most_recorded(q, found_slot(o), o);
+		usable = expect_most(q, found_slot(o), o);
 		if (usable > best) {
 			slot = found_slot(o);
 			best = usable;

@@ -12,17 +12,11 @@
 enum { DEPTHS = 256 }; /* of a prompt, that are told apart */
 enum { QUESTION_WORDS = KVR_WORKERS_MAX * SLOTS_PER_WORKER / 64 };
 /* The session of a request, and the worker it is bound to: session.c. */
-#define NOT_CREDITED UINT32_MAX
 struct session {
 	uint64_t digest;   /* 0: none that counts */
-	double credit;     /* blocks that it counts as holding there */
-	double promised;   /* the same before reports, a share of the prompt */
-	uint32_t credited; /* the slot that has the credit, or NOT_CREDITED */
 	uint32_t slot;     /* of the worker, if bound */
 	uint32_t state;    /* outcome if another worker is taken */
-	bool bound;        /* to a worker that exists, */
-	bool eligible;     /* and may be taken; */
-	bool elsewhere;    /* but another has more on record */
+	bool bound;        /* to a worker that exists */
 	bool binds;        /* its lease binds it */
 };
 
@@ -80,7 +74,6 @@ struct choice {
 	uint32_t flags;    /* of the request, resolved */
 	double cost;
 	uint64_t session;  /* to be bound when the lease is committed; or 0 */
-	double promised;   /* share of the prompt, by its binding */
 	uint32_t affinity; /* enum kvr_affinity_outcome */
 };
 

@@ -78,8 +78,7 @@ route_begin(struct question *q, const struct kvr *k, const struct kvr_prompt *p,
 		return error;
 	session_begin(q);
 	q->usual = q->usual && !q->weighted &&
-	    (!q->unsure || set->path.nodes == 0) &&
-	    q->session.credited == NOT_CREDITED;
+	    (!q->unsure || set->path.nodes == 0);
 	if (q->policy.cost == KVR_COST_BALANCED)
 		balanced_begin(q);
 	return KVR_OK;
@@ -288,10 +287,10 @@ double
 route_cost(const struct question *q, uint32_t slot, uint64_t *expected)
 {
 	const struct kvr_overlap *o = found_of(q->set, slot);
-	double held = expect_recorded(q, slot, o);
+	double held = expect_blocks(q, slot, o);
 
 	*expected = expected_tokens(q, slot, held);
-	return rule_of(q)->cost(q, slot, o, expect_credited(q, slot, held));
+	return rule_of(q)->cost(q, slot, o, held);
 }
 
 static double
@@ -327,7 +326,7 @@ best_note(const struct question *q, struct choice *c)
 	if (slot == c->slot)
 		return;
 	tokens = expected_tokens(q, slot,
-	    expect_recorded(q, slot, found_of(q->set, slot)));
+	    expect_blocks(q, slot, found_of(q->set, slot)));
 	if (tokens <= c->tokens)
 		return;
 	c->best = worker_id(q->k, slot);
@@ -350,7 +349,7 @@ route_take(const struct question *q, struct choice *out)
 		session_prefer(q, cost_of, &c);
 		q->set->most += TAKEN_STEPS;
 		c.tokens = expected_tokens(q, c.slot,
-		    expect_recorded(q, c.slot, found_of(q->set, c.slot)));
+		    expect_blocks(q, c.slot, found_of(q->set, c.slot)));
 	}
 	session_close(q, &c);
 	c.eligible = q->eligible;

@@ -11,9 +11,9 @@ typedef double session_cost_fn(const struct question *q, uint32_t slot);
 
 /* Fills q->session; the eligible workers are known. */
 void session_begin(struct question *q);
-/* The worker to which the session is pinned, if it may be taken. */
+/* Whether the worker to which the session is bound is taken. */
 bool session_pins(const struct question *q);
-/* After a choice by cost: another one may be as good, and better for it. */
+/* After a choice by cost: of workers as good the key takes its first. */
 void session_prefer(const struct question *q, session_cost_fn *cost,
     struct choice *c);
 /* What became of the binding, and what the lease needs to know of it. */

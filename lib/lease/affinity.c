@@ -4,9 +4,9 @@
  *
  *	digest of a session --> bucket --> 8 bindings, in no order
  *
- *	             digest   worker   used   tokens   ttl    clock   found
- *	binding 0    7f3a..   5        100 s  41,000   600 s  88,000  1
- *	binding 1    02c9..   9        340 s     210   600 s  12,000  0.4
+ *	             digest   worker   used   ttl
+ *	binding 0    7f3a..   5        100 s  600 s
+ *	binding 1    02c9..   9        340 s  600 s  by hand
  *	binding 2    0        free
  *
  * A binding is live until its TTL has passed since it was used last, and while
@@ -16,44 +16,24 @@
  *
  * A new session takes a free place of its bucket; else one that is not live;
  * else that of the session which was used least recently; else, where all were
- * bound by hand and have no tokens, that of the one used least recently. What
- * is bound by hand is state that only its worker has; a session is a hint,
- * and clients name as many as they like. So each call looks at 8 places, and a
- * table of twice as many places as sessions loses few.
- *
- * TOKENS of a session: of its longest prompt, since shorter ones are of its
- * side requests. But what was sent long ago may be lost though short requests
- * still come: VOLUME is the worker's when the longest prompt was sent, and a
- * shorter one takes its place once that is expected to have more left. On
- * another worker only the new prompt counts.
- *
- * FOUND is the share of what the binding promised that engines found, by their
- * reports: a half of it is the latest one's. A session that rewrites its
- * history, or that an engine forgets, so fades, and comes back when it is found
- * again.
+ * bound by hand, that of the one used least recently. A binding by hand stands
+ * for state that only its worker has; a session is a hint, and clients name as
+ * many as they like. So each call looks at 8 places, and a table of twice as
+ * many places as sessions loses few.
  *
  * DISTRUST. Every number may be wrong, of a stray write or of a writer that
- * died in between: ids are looked up, times compared with the clock, shares
- * clipped. The worst is a session that is lost, or goes to another worker. So
- * the table is kept when the index is emptied after a death; affinity_recover
- * drops from it what no call can have left.
+ * died in between: ids are looked up, and times compared with the clock. The
+ * worst is a session that is lost, or goes to another worker. So the table is
+ * kept when the index is emptied after a death; affinity_recover drops from it
+ * what no call can have left.
  */
 #include "affinity.h"
 
 #include "id.h"
 #include "load.h"
 #include "mix.h"
-#include "numbers.h"
-#include "stack.h"
-#include "survival.h"
-#include "trust.h"
 
-enum {
-	TTL_DEFAULT_MS = 600 * 1000,
-	MS = 1000000,
-	CLOCK_BITS = 4 /* a time is kept in units of 16 blocks */
-};
-#define HOPE (1.0 / 64) /* of engines that find nothing: see expect.c */
+enum { TTL_DEFAULT_MS = 600 * 1000, MS = 1000000 };
 
 uint32_t
 affinity_ttl_ms(int64_t ttl)
@@ -89,14 +69,6 @@ place_of(const struct kvr *k, uint64_t digest)
 	return NULL;
 }
 
-static void
-binding_read(const struct binding *from, struct binding *b)
-{
-	read_once_words(b, from, sizeof(*b));
-	if (b->found > FOUND_ALL)
-		b->found = 0;
-}
-
 static bool
 has_expired(const struct binding *b, int64_t now)
 {
@@ -112,68 +84,8 @@ affinity_look(const struct kvr *k, uint64_t digest, int64_t now,
 
 	if (place == NULL)
 		return false;
-	binding_read(place, b);
+	read_once_words(b, place, sizeof(*b));
 	return b->digest == digest && !has_expired(b, now);
-}
-
-static uint32_t
-clock_of(const struct kvr *k, uint32_t slot)
-{
-	return (uint32_t)(read_once(slot_at(k, slot)->clock) >> CLOCK_BITS);
-}
-
-/* What the worker's cache must hold for it to be there. It may go round. */
-static uint64_t
-depth_of(const struct kvr *k, uint32_t slot, const struct binding *b)
-{
-	uint64_t clock = read_once(slot_at(k, slot)->clock);
-	uint64_t since = (uint64_t)(clock_of(k, slot) - b->clock) <<
-	    CLOCK_BITS;
-
-	return stack_depth(k, slot, since < clock ? clock - since : 0);
-}
-
-/* Of a capacity that is known, what was sent last leaves last. */
-static bool
-survives_capacity(const struct kvr *k, uint32_t slot, const struct binding *b)
-{
-	uint64_t room = trust_room(k, slot);
-
-	return depth_of(k, slot, b) <= room;
-}
-
-static double
-survives_age(const struct kvr *k, uint32_t slot, const struct binding *b)
-{
-	return survival_of(k, slot, survival_bin(depth_of(k, slot, b)));
-}
-
-static double
-binding_survives(const struct kvr *k, uint32_t slot, const struct binding *b)
-{
-	uint8_t mode = read_once(slot_at(k, slot)->mode);
-
-	if (numbers_nothing(k, slot))
-		return HOPE;
-	if (mode == KVR_RETAIN_FEEDBACK ||
-	    (mode == KVR_RETAIN_CAPACITY && trust_learnt(k, slot)))
-		return survives_age(k, slot, b);
-	return mode == KVR_RETAIN_CAPACITY ? survives_capacity(k, slot, b) : 1;
-}
-
-/* As entries do: none is live once the worker's TTL has passed. */
-double
-affinity_survival(const struct kvr *k, uint32_t slot, const struct binding *b,
-    int64_t now)
-{
-	return now - b->stamp < read_once(slot_at(k, slot)->ttl)
-	    ? binding_survives(k, slot, b) : 0;
-}
-
-double
-affinity_found(const struct binding *b)
-{
-	return (double)b->found / FOUND_ALL;
 }
 
 /* ------------------------------------------------------------- binding --- */
@@ -191,9 +103,8 @@ is_live(const struct kvr *k, const struct binding *b, int64_t now)
 static bool
 leaves_before(const struct binding *a, const struct binding *b)
 {
-	const bool by_hand = a->tokens == 0;
-
-	return by_hand == (b->tokens == 0) ? a->stamp < b->stamp : !by_hand;
+	return a->by_hand == b->by_hand ? a->stamp < b->stamp
+	    : a->by_hand == 0;
 }
 
 /* The place for a new session; what was there leaves. */
@@ -232,39 +143,19 @@ place_write(struct binding *place, const struct binding *b)
 	write_once(place->digest, b->digest);
 }
 
-static uint32_t
-tokens_within(double tokens)
-{
-	return tokens < UINT32_MAX ? (uint32_t)tokens : UINT32_MAX;
-}
-
 void
 affinity_bind(struct kvr *k, const struct affinity_use *use, int64_t now)
 {
 	struct binding *place = place_of(k, use->digest);
-	struct binding old, b = { use->digest, worker_id(k, use->slot), now,
-		tokens_within((double)use->tokens), use->ttl_ms,
-		clock_of(k, use->slot), FOUND_ALL };
-	double kept;
+	struct binding b = { use->digest, worker_id(k, use->slot), now,
+		use->ttl_ms, use->by_hand };
 
 	if (use->digest == 0 || k->layout.bindings == 0)
 		return;
-	if (place == NULL) {
-		place_write(place_make(k, use->digest, now), &b);
-		return;
-	}
-	binding_read(place, &old);
-	if (is_live(k, &old, now) && old.worker == b.worker) {
-		kept = old.tokens *
-		    affinity_survival(k, use->slot, &old, now);
-		if (kept > b.tokens) {
-			b.tokens = old.tokens;
-			b.clock = old.clock;
-		}
-		b.found = old.found;
-	} else if (is_live(k, &old, now)) {
+	if (place == NULL)
+		place = place_make(k, use->digest, now);
+	else if (is_live(k, place, now) && place->worker != b.worker)
 		add_once(k->region->counts.bindings_moved, 1);
-	}
 	place_write(place, &b);
 }
 
@@ -276,22 +167,6 @@ affinity_refresh(struct kvr *k, const struct affinity_use *use, int64_t now)
 	if (place == NULL || !is_live(k, place, now) ||
 	    place->worker == worker_id(k, use->slot))
 		affinity_bind(k, use, now);
-}
-
-void
-affinity_note(struct kvr *k, uint64_t digest, uint32_t slot, double share,
-    int64_t now)
-{
-	struct binding *place = place_of(k, digest);
-	struct binding b;
-
-	if (place == NULL || !is_live(k, place, now) ||
-	    place->worker != worker_id(k, slot))
-		return;
-	binding_read(place, &b);
-	share = share < 1 ? share : 1;
-	write_once(place->found,
-	    (uint32_t)((b.found + share * FOUND_ALL) / 2 + 0.5));
 }
 
 /* -------------------------------------------------------------- damage --- */
@@ -313,7 +188,7 @@ place_possible(const struct kvr *k, uint32_t i)
 
 	return b->stamp >= 0 && b->stamp <= k->region->clock &&
 	    id_is_worker(b->worker) && id_slot(b->worker) < k->layout.slots &&
-	    b->found <= FOUND_ALL && b->ttl_ms > 0 && b->ttl_ms <= most &&
+	    b->by_hand <= 1 && b->ttl_ms > 0 && b->ttl_ms <= most &&
 	    place_of(k, b->digest) == b;
 }
 

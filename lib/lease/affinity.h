@@ -22,26 +22,18 @@ uint32_t affinity_ttl_ms(int64_t ttl);
 /* Copies the live binding of a session; needs no lock. False: there is none. */
 bool affinity_look(const struct kvr *k, uint64_t digest, int64_t now,
     struct binding *b);
-/* How likely its tokens are still there; its worker is in this slot. */
-double affinity_survival(const struct kvr *k, uint32_t slot,
-    const struct binding *b, int64_t now);
-/* The share of what it promised that reports have found. */
-double affinity_found(const struct binding *b);
 
 /* A use of a session: by a lease, or by hand. */
 struct affinity_use {
 	uint64_t digest;
-	uint64_t tokens; /* of the prompt; 0: no prompt */
 	uint32_t slot;
 	uint32_t ttl_ms;
+	bool by_hand;
 };
 /* Binds it to the worker in this slot, wherever it was. */
 void affinity_bind(struct kvr *k, const struct affinity_use *use, int64_t now);
 /* The same, unless it has moved to another worker meanwhile. */
 void affinity_refresh(struct kvr *k, const struct affinity_use *use,
-    int64_t now);
-/* A report found this share of what the binding had promised. */
-void affinity_note(struct kvr *k, uint64_t digest, uint32_t slot, double share,
     int64_t now);
 
 /* Unbinds all. */

@@ -7,12 +7,6 @@
 #include "affinity.h"
 #include "prompt.h"
 
-static uint16_t
-share_of(double share)
-{
-	return (uint16_t)(share * UINT16_MAX + 0.5);
-}
-
 void
 claim_make(struct kvr *k, uint32_t cell, const struct kvr_prompt *p,
     const struct booking *b)
@@ -33,5 +27,4 @@ claim_make(struct kvr *k, uint32_t cell, const struct kvr_prompt *p,
 	    c->tail, p->units > (uint64_t)p->blocks * p->rule.block_size);
 	write_once(c->session, (uint32_t)b->session);
 	write_once(c->ttl_ms, affinity_ttl_ms(b->session_ttl));
-	write_once(c->promised, share_of(b->promised));
 }

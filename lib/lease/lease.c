@@ -282,7 +282,7 @@ session_use(const struct kvr *k, const struct lease *l)
 {
 	const struct claim *c = claim_at(k, l->claim);
 	struct affinity_use use = { (uint64_t)l->session << 32 | c->session,
-		c->tokens, l->slot, c->ttl_ms };
+		l->slot, c->ttl_ms, false };
 
 	return use;
 }
@@ -293,31 +293,6 @@ session_refresh(struct kvr *k, const struct lease *l, int64_t now)
 	struct affinity_use use = session_use(k, l);
 
 	affinity_refresh(k, &use, now);
-}
-
-/*
- * How much of what the binding promised was found. A 0 of a worker that has
- * never reported more says nothing; nor does a number that cannot be.
- */
-static void
-session_report(struct kvr *k, const struct lease *l,
-    const struct kvr_report *report, int64_t now)
-{
-	const struct claim *c = claim_at(k, l->claim);
-	uint64_t prompt = c->tokens;
-
-	if (c->promised == 0 || report == NULL ||
-	    report->kind != KVR_REPORT_VALUE ||
-	    (report->flags & KVR_REPORT_NO_EVIDENCE) != 0)
-		return;
-	if (report->prompt_tokens != 0)
-		prompt = report->prompt_tokens;
-	if (report->cached_tokens > prompt || prompt == 0 ||
-	    (report->cached_tokens == 0 && slot_at(k, l->slot)->shown == 0))
-		return;
-	affinity_note(k, session_use(k, l).digest, l->slot,
-	    (double)report->cached_tokens / (double)prompt /
-	    ((double)c->promised / UINT16_MAX), now);
 }
 
 /* ----------------------------------------------------------- in flight --- */
@@ -563,7 +538,6 @@ complete_lease(struct kvr *k, uint32_t lease, const struct kvr_report *report,
 	cache_completion(k, l, report, now);
 	lease_commit(k, lease, now);
 	session_refresh(k, l, now);
-	session_report(k, l, report, now);
 	lease_end(k, lease);
 }
 

@@ -21,7 +21,6 @@ struct booking {
 	bool silent;       /* its first token will not be told */
 	bool record;       /* the prefix, and share its blocks with others */
 	uint64_t session;  /* to be bound when it is committed; 0: none */
-	double promised;   /* share of the prompt, by the session's binding */
 	int64_t session_ttl;
 	uint32_t share;    /* of the prompt's tenant; 0: as it is */
 };

@@ -180,8 +180,7 @@ struct claim {
 	uint32_t session;  /* lower half of the session's digest; or 0 */
 	uint8_t kind;      /* CELL_FREE: it is in no bucket */
 	uint8_t tail;      /* of `ahead`: a block begun by the prompt's end */
-	uint16_t promised; /* share of the prompt that the binding of the */
-	                   /* session let expect, in 65535ths */
+	uint16_t reserved;
 	uint32_t tokens;   /* of the prompt */
 	uint32_t predicted; /* of them, predicted to be cached */
 	uint64_t prefill;  /* the others, booked until prefilled */
@@ -440,17 +439,14 @@ struct outside {
 
 /* A session and its worker: affinity.c. */
 enum { BINDINGS = 8 }; /* in a bucket */
-#define FOUND_ALL (UINT32_C(1) << 16)
 struct binding {
 	uint64_t digest;   /* of the session; 0: the place is free */
 	uint64_t worker;   /* its id: void when that is */
 	int64_t stamp;     /* its last use */
-	uint32_t tokens;   /* that the session sent there, if not lost */
 	uint32_t ttl_ms;   /* since the last use */
-	uint32_t clock;    /* of the worker when they were sent, in 16 blocks */
-	uint32_t found;    /* of what it promised, in shares of FOUND_ALL */
+	uint32_t by_hand;  /* 1: not by a lease */
 };
-_Static_assert(sizeof(struct binding) == 40, "as kvr_affinity(3) says");
+_Static_assert(sizeof(struct binding) == 32, "as kvr_affinity(3) says");
 
 /* What is known of routers on other machines: peers.c. */
 struct peer_table {

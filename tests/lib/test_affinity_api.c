@@ -305,8 +305,6 @@ START_TEST(some_requests_bind_nothing)
 	bind(DIGEST, 1, 0, SECOND);
 	r.flags = KVR_IGNORE_REUSE;
 	finish(lease_on(&r, 2, SECOND), 2 * SECOND);
-	r.affinity_mode = KVR_AFFINITY_HARD;
-	finish(lease_on(&r, 2, SECOND), 2 * SECOND);
 	r = request_of(DIGEST);
 	r.affinity_mode = KVR_AFFINITY_TIE;
 	finish(lease_on(&r, 2, SECOND), 2 * SECOND);

@@ -20,7 +20,7 @@ claim_of(const struct booking *b, uint32_t *cell)
 START_TEST(predicted)
 {
 	struct booking b = { .cached = 3, .overlap = 3, .active = 2,
-	    .record = true, .promised = 1 };
+	    .record = true };
 	const struct claim *c;
 	uint32_t cell;
 
@@ -31,7 +31,6 @@ START_TEST(predicted)
 	ck_assert_uint_eq(c->predicted, 3);
 	ck_assert_uint_eq(c->overlap, 3);
 	ck_assert_uint_eq(c->active, 2);
-	ck_assert_uint_eq(c->promised, UINT16_MAX);
 	cell_give(k, cell);
 }
 END_TEST

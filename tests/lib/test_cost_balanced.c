@@ -49,7 +49,6 @@ setup(void)
 	o.max_workers = FLEET;
 	o.ttl_ns = INT64_C(120) * 1000000000;
 	o.lease_limit_ns = INT64_C(1) << 52;
-	o.affinity_entries = 8;
 	region_of(&o);
 	now = 0;
 	memset(leases, 0, sizeof(leases));
@@ -647,25 +646,6 @@ START_TEST(preferences)
 }
 END_TEST
 
-/* The worker of a session counts as holding what the session sent last. */
-START_TEST(session_credit)
-{
-	struct kvr_decision d = { .size = sizeof(d) };
-
-	fleet_of(3);
-	r.affinity = 5;
-	say_long(800, 0, 1);
-	ck_assert_int_eq(kvr_lease_open_on(k, p, &r, id[2], 0, &d), KVR_OK);
-	finish(d.lease, 0);
-	say_long(2400, 0, 2);
-	ck_cost(0, 2.4);
-	ck_cost(2, 1.6);
-	ck_assert_int_eq(kvr_route(k, p, &r, 0, &d), KVR_OK);
-	ck_assert_uint_eq(d.worker, id[2]);
-	ck_assert_uint_eq(d.overlap_tokens, 0);
-}
-END_TEST
-
 /* A request that is only observed counts less and less. */
 START_TEST(what_was_observed)
 {
@@ -1133,7 +1113,6 @@ suite_cost_balanced(void)
 	tcase_add_test(t, common_by_workers_and_not_by_overlaps);
 	tcase_add_test(t, doubt_decides);
 	tcase_add_test(t, preferences);
-	tcase_add_test(t, session_credit);
 	tcase_add_test(t, what_was_observed);
 	tcase_add_test(t, near_is_a_hundredth);
 	tcase_add_test(t, as_the_formula_says);

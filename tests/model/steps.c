@@ -140,10 +140,8 @@ compare_candidate(struct world *w, const struct kvr_candidate *c,
 	if (!w->c->full && !model_vague(w->m, c->worker) && c->age_ns != age)
 		return world_fail(w, "candidate: age %" PRId64 ", must %"
 		    PRId64, c->age_ns, age);
-	/* a session that is pinned knows no bound */
 	if (chosen == KVR_OK && c->worker == d->worker &&
-	    c->verdict != KVR_ELIGIBLE && (c->verdict != KVR_ABOVE_BOUND ||
-	    w->request.affinity_mode != KVR_AFFINITY_HARD))
+	    c->verdict != KVR_ELIGIBLE)
 		return world_fail(w, "the chosen one is not eligible");
 	/* the balanced cost takes the least loaded of those that are near */
 	if (chosen == KVR_OK && c->verdict == KVR_ELIGIBLE &&

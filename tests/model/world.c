@@ -505,7 +505,7 @@ world_request(struct world *w, const struct op *o)
 	}
 	if (o->arg / 4 % 2 == 1) {
 		r->affinity = 1 + o->arg / 8 % 4;
-		r->affinity_mode = o->arg / 32 % 3;
+		r->affinity_mode = o->arg / 32 % 2;
 		r->affinity_ttl = 1 + 3 * w->unit;
 	}
 	return o->variant == 0 && o->arg % 2 == 0 ? NULL : r;

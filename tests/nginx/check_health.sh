@@ -9,7 +9,7 @@
 quick_cases="${quick_cases:-} failing_engine_is_left_and_comes_back
     slow_engine_is_left_and_comes_back slow_streams_are_seen_before_they_end
     nothing_is_gray_by_default in_shadow_mode_nothing_is_gray
-    of_slow_engines_none_is_gray hard_sessions_stay_on_a_gray_engine
+    of_slow_engines_none_is_gray
     gray_engine_is_used_if_there_is_no_other gray_over_a_reload
     monitors_heal_no_gray_engine slow_clients_make_no_engine_gray
     gray_is_the_engine_not_its_place a_factor_of_two
@@ -205,28 +205,6 @@ of_slow_engines_none_is_gray()
 	is 'gray ones, at most half' \
 	    "$([ "$(metric kvroute_nginx_gray)" -le 2 ] && echo yes)" yes
 	faults "$engine_ports" kind=none
-	settled
-}
-
-hard_sessions_stay_on_a_gray_engine()
-{
-	health_up
-	location_lines="kvroute_affinity \$http_x_s mode=hard;
-	    access_log $work/logs/sessions sessions;"
-	reload_nginx kvroute
-	begin_session
-	fault "$home" 'kind=error&status=503&percent=50&seconds=600'
-	turns_until "$home" failing 20
-	for i in $(seq 6); do
-		turn > "$work/status"
-		stays "turn $i"
-		last 2 >> "$work/why"
-	done
-	# Now and then it is asked anyway.
-	above 'turns by affinity' "$(grep -c '^affinity$' "$work/why")" 0
-	is 'other reasons' "$(grep -vx 'affinity\|probe' "$work/why")" ''
-	fault "$home" kind=none
-	turns_until "$home" good 300
 	settled
 }
 

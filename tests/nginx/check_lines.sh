@@ -113,12 +113,12 @@ wrong_lines()
 	|kvroute_scope a b; # invalid number of arguments
 	|kvroute_scope $nothing; # unknown "nothing" variable
 	|kvroute_affinity; # invalid number of arguments
-	|kvroute_affinity mode=soft; # "kvroute_affinity" directive has no value
+	|kvroute_affinity mode=hard; # "kvroute_affinity" directive has no value
 	|kvroute_affinity x_session_id; # invalid parameter "x_session_id": has no variable
 	|kvroute_affinity ''; # has no variable
 	|kvroute_affinity $nothing; # unknown "nothing" variable
-	|kvroute_affinity auto mode=best; # "mode=best": the modes are soft, tie and hard
-	|kvroute_affinity auto mode=; # "mode=": the modes are soft, tie and hard
+	|kvroute_affinity auto mode=best; # "mode=best": the modes are hard and tie
+	|kvroute_affinity auto mode=; # "mode=": the modes are hard and tie
 	|kvroute_affinity auto ttl=0; # "ttl=0": ttl= is a time of at most 30 days
 	|kvroute_affinity auto ttl=31d; # "ttl=31d": ttl= is a time of at most 30 days
 	|kvroute_affinity auto ttl=soon; # "ttl=soon": ttl= is a time of at most 30 days

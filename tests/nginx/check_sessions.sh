@@ -207,14 +207,8 @@ modes_of_sessions()
 	sessions_up
 	two_places
 	speak 3 '' -H 'X-S: a' > "$work/status"
-	stays 'soft, another text'
-	is 'soft, another text' "$(last 2-3)" 'affinity hit'
-	speak "$far" '' -H 'X-S: a' > "$work/status"
-	is 'soft, a text of elsewhere' "$(last 3)" moved
-	down
-	location_lines='kvroute_affinity $http_x_s mode=hard;'
-	sessions_up
-	two_places
+	stays 'hard, another text'
+	is 'hard, another text' "$(last 2-3)" 'affinity hit'
 	speak "$far" '' -H 'X-S: a' > "$work/status"
 	stays 'hard, a text of elsewhere'
 	is 'hard, a text of elsewhere' "$(last 2-3)" 'affinity hit'

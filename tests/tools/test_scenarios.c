@@ -277,7 +277,7 @@ START_TEST(with_keys)
 {
 	ck_assert_int_eq(sh(ROWS
 	    "three keys-images sticky 1 1 1 1; for k in feedback capacity; do "
-	    "three keys-images balanced:$k@soft 1 .9 .9 .9; done; "
+	    "three keys-images balanced:$k@hard 1 .9 .9 .9; done; "
 	    "SEEDS=1 " JUDGE "keys-images"), 0);
 	has("| keys-images | sticky 1.000 | 0.900 (0.90) 0.900 (0.90) "
 	    "0.900 (0.90) | sticky 1.000 | 0.900 (0.90) ");
@@ -437,7 +437,7 @@ START_TEST(keyed_runs)
 	    "sed -i '2a for last; do :; done; "
 	    "grep -c session \"$last\" >> \"$D/named\"' "
 	    "\"$D/replay\"; JOBS=1 SEEDS=1 POLICIES='sticky "
-	    "balanced:feedback balanced:feedback@soft' " OWN_TABLE
+	    "balanced:feedback balanced:feedback@hard' " OWN_TABLE
 	    SCRIPT "scenarios " TOOLS "2> /dev/null"), 1);
 	/* none by capacity */
 	ck_assert_int_eq(sh("sed \"s|$D/||\" \"$D/runs\"; cat \"$D/named\"; "
@@ -446,13 +446,13 @@ START_TEST(keyed_runs)
 	    RUN("1") "--workers 8 --policy sticky --policy balanced:feedback "
 	    "out/a/.1/trace\n"
 	    RUN("1") "--workers 8 --policy sticky out/b/.1/trace\n"
-	    RUN("1") "--workers 8 --policy balanced:feedback@soft "
+	    RUN("1") "--workers 8 --policy balanced:feedback@hard "
 	    "out/b/.1/trace\n"
 	    RUN("1") "--workers 8 --policy sticky out/c/.1/trace\n"
-	    RUN("1") "--workers 8 --policy balanced:feedback@soft "
+	    RUN("1") "--workers 8 --policy balanced:feedback@hard "
 	    "out/c/.1/trace\n"
 	    "0\n0\n1\n0\n0\nbalanced:feedback.1.kv\n"
-	    "balanced:feedback@soft.1.kv\nbalanced:feedback@soft.1.kv\n");
+	    "balanced:feedback@hard.1.kv\nbalanced:feedback@hard.1.kv\n");
 }
 END_TEST
 

@@ -72,7 +72,7 @@ END_TEST
 START_TEST(affinity_of_a_policy)
 {
 	char line[] = "--affinity hard --policy sticky --policy balanced@none "
-	    "--policy dynamo:capacity --policy balanced:feedback@soft";
+	    "--policy dynamo:capacity --policy balanced:feedback@tie";
 	struct settings s;
 
 	parse(&s, line);
@@ -82,10 +82,10 @@ START_TEST(affinity_of_a_policy)
 	ck_assert_str_eq(s.wanted[1].name, "balanced:ttl=120@none");
 	ck_assert(s.wanted[1].own_affinity && s.wanted[1].affinity == 0);
 	ck_assert(!s.wanted[0].own_affinity && !s.wanted[2].own_affinity);
-	ck_assert_str_eq(s.wanted[3].name, "balanced:feedback@soft");
+	ck_assert_str_eq(s.wanted[3].name, "balanced:feedback@tie");
 	ck_assert_int_eq(s.wanted[3].index, SIMULATE_FEEDBACK);
 	ck_assert(s.wanted[3].own_affinity);
-	ck_assert_uint_eq(s.wanted[3].affinity, 1 + KVR_AFFINITY_SOFT);
+	ck_assert_uint_eq(s.wanted[3].affinity, 1 + KVR_AFFINITY_TIE);
 }
 END_TEST
 
@@ -100,14 +100,14 @@ START_TEST(weights_taken)
 		    { 2, 4, 64 } },
 		{ "dynamo[request=0.5]:ttl=120", { 1, 1, 0.5 } },
 		{ "dynamo[prefill=0,credit=1e3]:oracle", { 1000, 0, 0 } },
-		{ "dynamo[request=1,request=3]:feedback@soft", { 1, 1, 3 } },
+		{ "dynamo[request=1,request=3]:feedback@hard", { 1, 1, 3 } },
 		{ "dynamo:ttl=120", { 1, 1, 0 } },
 		{ "balanced:ttl=120", { 1, 1, 0 } }
 	};
 	char line[] = "--policy dynamo[credit=2,prefill=4,request=64]:capacity "
 	    "--policy dynamo[request=0.5] "
 	    "--policy dynamo[prefill=0,credit=1e3]:oracle "
-	    "--policy dynamo[request=1,request=3]:feedback@soft "
+	    "--policy dynamo[request=1,request=3]:feedback@hard "
 	    "--policy dynamo --policy balanced";
 	struct settings s;
 	size_t i;
@@ -124,7 +124,7 @@ START_TEST(weights_taken)
 		    wanted[i].weights.request);
 	}
 	ck_assert_int_eq(s.wanted[3].index, SIMULATE_FEEDBACK);
-	ck_assert_uint_eq(s.wanted[3].affinity, 1 + KVR_AFFINITY_SOFT);
+	ck_assert_uint_eq(s.wanted[3].affinity, 1 + KVR_AFFINITY_HARD);
 }
 END_TEST
 
@@ -209,11 +209,11 @@ static const struct {
 	{ "--slo 1", "not TTFT,TOKEN" },
 	{ "--slo 0,50", "not above 0" },
 	{ "--slo 1,0", "not above 0" },
-	{ "--affinity firm", "not one of none, soft, tie, hard" },
-	{ "--policy balanced:feedback@firm", "not one of none, soft" },
-	{ "--policy sticky@soft", "sticky@soft: it does not look at" },
-	{ "--policy lmetric@soft", "it does not look at affinity" },
-	{ "--policy balanced:oracle@soft", "it does not look at affinity" },
+	{ "--affinity firm", "not one of none, hard, tie" },
+	{ "--policy balanced:feedback@firm", "not one of none, hard" },
+	{ "--policy sticky@hard", "sticky@hard: it does not look at" },
+	{ "--policy lmetric@hard", "it does not look at affinity" },
+	{ "--policy balanced:oracle@hard", "it does not look at affinity" },
 	{ "--policy ramjet:capacity@tie", "it does not look at affinity" },
 	{ "--policy two-tier@hard", "it does not look at affinity" },
 	{ "--policy sticky:ttl=5", "sticky needs no index" },

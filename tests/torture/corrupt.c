@@ -273,7 +273,7 @@ corrupt_request(int64_t now, struct kvr_request *r)
 {
 	demand(kvr_request_init(r, sizeof(*r)) == KVR_OK);
 	r->affinity = now % 3 == 0 ? 0 : (uint64_t)now / 3 % 24;
-	r->affinity_mode = (uint32_t)(now / 72 % 3);
+	r->affinity_mode = (uint32_t)(now / 72 % 2);
 	r->share = (uint32_t)(now / 5 % 4 * 50);
 }
 

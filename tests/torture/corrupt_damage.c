@@ -46,7 +46,7 @@ static const struct field lease_fields[] = {
 	FIELD(lease, age_prev), FIELD(lease, age_next)
 };
 static const struct field claim_fields[] = {
-	FIELD(claim, session), FIELD(claim, kind), FIELD(claim, promised),
+	FIELD(claim, session), FIELD(claim, kind), FIELD(claim, reserved),
 	FIELD(claim, ttl_ms), FIELD(claim, tokens), FIELD(claim, predicted),
 	FIELD(claim, prefill), FIELD(claim, ages_end[0]),
 	FIELD(claim, ages_end[1]), FIELD(claim, ages), FIELD(claim, overlap),
@@ -55,8 +55,7 @@ static const struct field claim_fields[] = {
 };
 static const struct field binding_fields[] = {
 	FIELD(binding, digest), FIELD(binding, worker),
-	FIELD(binding, stamp), FIELD(binding, tokens),
-	FIELD(binding, ttl_ms), FIELD(binding, clock), FIELD(binding, found)
+	FIELD(binding, stamp), FIELD(binding, ttl_ms), FIELD(binding, by_hand)
 };
 static const struct field alias_fields[] = {
 	FIELD(alias, name), FIELD(alias, sequence), FIELD(alias, next),
