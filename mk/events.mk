@@ -13,7 +13,7 @@ DECODER := $(if $(MSGPACK),$(addprefix ext/events/,batch.c build.c decode.c \
 STREAM := ext/events/stream.c
 # What gives events to workers of regions, without a socket.
 TARGETS := $(if $(MSGPACK),$(addprefix ext/events/,conf.c hub.c \
-	login.c say.c target.c tell.c))
+	login.c pages.c say.c target.c tell.c))
 # Suites and harnesses that cannot be without msgpack-c.
 EVENTS_ABSENT := $(if $(MSGPACK),,$(filter-out %/test_stream.c,\
 	$(wildcard tests/events/*.c)) \
@@ -25,7 +25,7 @@ EVENTS_PROGRAMS := tests/events/publisher.c tests/events/region.c
 EVENTS_NATS := $(filter ext/sync/bus_nats.c,$(BUS))
 EVENTS_NATS_LIBS := $(if $(EVENTS_NATS),-lnats)
 EVENTS := $(addprefix ext/events/,attach.c check.c conf.c discover.c feed.c \
-	follow.c http.c hub.c kvroute-events.c login.c plane.c pull.c reader.c \
+	follow.c http.c hub.c kvroute-events.c login.c pages.c plane.c pull.c reader.c \
 	record.c say.c serve.c sources.c target.c tell.c) \
 	$(addprefix ext/sync/,status_socket.c bus.c bus_queue.c bus_url.c) \
 	$(EVENTS_NATS)
@@ -57,7 +57,7 @@ $(BUILD)/gateway: $(BUILD)/obj/examples/gateway.o $(STATIC)
 	$(Q)$(link) -o $@ $^ -levent -ljson-c $(LDLIBS)
 
 $(BUILD)/event-cost: $(BUILD)/obj/bench/events/event_cost.o \
-    $(call objects,ext/events/target.c $(addprefix tests/stand-ins/engine/,\
+    $(call objects,ext/events/pages.c ext/events/target.c $(addprefix tests/stand-ins/engine/,\
     event_pack.c event_form.c packer.c) tools/common/rng.c $(DECODER)) $(STATIC) \
     $(BUILD)/gen/sources
 	$(call say,LINK,$@)

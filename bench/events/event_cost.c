@@ -259,17 +259,14 @@ engine_make(struct cost *s, struct engine *e, uint32_t i)
 static void
 make(struct cost *s)
 {
-	/* two tokens, and six in each more; but one for the last of a block */
-	const uint64_t aliases = ALIASES * (UINT64_C(1) + (s->pages - 1) *
-	    (s->page > 2 ? 1 + (s->page + 3) / 6 : 1));
 	struct kvr_options o;
 	uint32_t i;
 
 	(void)kvr_options_init(&o, sizeof(o));
 	o.block_size = s->block;
 	must(kvr_new(&o, &s->plain), "region");
-	o.event_blocks = aliases;
-	o.region_bytes += 44 * aliases;
+	o.event_blocks = ALIASES;
+	o.region_bytes += UINT64_C(44) * ALIASES;
 	must(kvr_new(&o, &s->k), "region");
 	must(kvr_prompt_new(s->k, &s->prompt), "prompt");
 	for (i = 0; i < ENGINES; i++)
@@ -323,9 +320,9 @@ tell(struct cost *s, uint64_t pairs)
 
 		must(kvr_worker_stats(s->k, e->target.id, &w), "stats");
 		if (w.events_state != KVR_EVENTS_COMPLETE ||
-		    w.events_held != e->held * s->pages)
+		    w.events_held != e->held)
 			errx(1, "%" PRIu64 " blocks are held, %" PRIu64
-			    " pages are on record", e->held, w.events_held);
+			    " are on record", e->held, w.events_held);
 		held += e->held;
 		names += w.events_blocks;
 		record(s, e);

@@ -11,9 +11,14 @@ enum { TRIES = 10000, TIER_NONE = 2 };
 void
 target_init(struct target *t, struct kvr *k, const struct conf_stream *conf)
 {
+	struct kvr_options o = { .size = sizeof(o) };
+
 	memset(t, 0, sizeof(*t));
 	t->k = k;
 	t->conf = conf;
+	if (kvr_options_get(k, &o) == KVR_OK && o.event_blocks > 0 &&
+	    o.unit == KVR_UNIT_TOKENS)
+		t->pages.block = o.block_size;
 	target_scope(t);
 }
 
@@ -32,9 +37,9 @@ void
 target_free(struct target *t)
 {
 	free(t->events);
-	free(t->hashes);
 	t->events = NULL;
-	t->hashes = NULL;
+	pages_arrays_free(&t->arrays);
+	pages_free(&t->pages);
 }
 
 bool
@@ -123,21 +128,22 @@ set_scope(struct target *t, struct kvr_event *to, const struct event_batch *b,
 		    b->text + e->salt.at, e->salt.n);
 }
 
-/*
- * Local hashes follow all others in one array. Where there are no tokens their
- * place may be behind those that the call has.
- */
-static void
-set_contents(struct target *t, struct kvr_event *to, const struct event *e)
+/* Local hashes stand among the others. */
+static bool
+set_contents(struct target *t, struct kvr_event *to,
+    const struct event_batch *b, const struct event *e)
 {
 	if (e->locals.n > 0) {
 		to->flags |= KVR_EVENT_LOCALS;
-		to->tokens_at = t->n_hashes + e->locals.at;
+		to->tokens_at = t->arrays.n_hashes;
 		to->tokens = e->locals.n;
-	} else {
-		to->tokens_at = e->tokens.n > 0 ? e->tokens.at : 0;
-		to->tokens = e->tokens.n;
+		return pages_hashes_add(&t->arrays, b->locals + e->locals.at,
+		    e->locals.n);
 	}
+	to->tokens_at = t->arrays.n_tokens;
+	to->tokens = e->tokens.n;
+	return e->tokens.n == 0 || pages_tokens_add(&t->arrays,
+	    b->tokens + e->tokens.at, e->tokens.n);
 }
 
 static bool
@@ -148,8 +154,11 @@ add_blocks(struct target *t, uint32_t kind, uint32_t tier,
 
 	if (to == NULL)
 		return false;
-	to->hashes_at = e->hashes.at;
+	to->hashes_at = t->arrays.n_hashes;
 	to->hashes = e->hashes.n;
+	if (!pages_hashes_add(&t->arrays, b->hashes + e->hashes.at,
+	    e->hashes.n))
+		return false;
 	if (kind != KVR_EVENT_STORED)
 		return true;
 	to->block_tokens = e->block_size;
@@ -157,9 +166,68 @@ add_blocks(struct target *t, uint32_t kind, uint32_t tier,
 		to->flags |= KVR_EVENT_PARENT;
 		to->parent = e->parent;
 	}
-	set_contents(t, to, e);
 	set_scope(t, to, b, e);
+	return set_contents(t, to, b, e);
+}
+
+/* Adds the whole blocks that the pages of an event make. */
+static bool
+add_pages(struct target *t, uint32_t kind, uint32_t tier,
+    const struct event_batch *b, const struct event *e)
+{
+	struct pages_event pages = { .names = b->hashes + e->hashes.at,
+	    .n = e->hashes.n, .parent = e->parent,
+	    .has_parent = (e->flags & EVENT_HAS_PARENT) != 0,
+	    .full = t->conf->full != 0, .tier = tier };
+	const bool has_tokens = e->tokens.n > 0;
+	const size_t hashes = t->arrays.n_hashes, tokens = t->arrays.n_tokens;
+	struct kvr_event *to = add(t, kind, tier);
+
+	if (to == NULL)
+		return false;
+	if (has_tokens)
+		pages.tokens = b->tokens + e->tokens.at;
+	set_scope(t, to, b, e);
+	pages.scope = to->scope;
+	if (!(kind == KVR_EVENT_STORED ? pages_store(&t->pages, e->block_size,
+	    &pages, &t->arrays) : pages_remove(&t->pages, &pages,
+	    &t->arrays)))
+		return false;
+	if (pages.blocks == 0) {
+		t->n--;
+		return true;
+	}
+	to->hashes_at = hashes;
+	to->hashes = pages.blocks;
+	if (kind != KVR_EVENT_STORED || !has_tokens)
+		return true;
+	to->block_tokens = t->pages.block;
+	to->tokens_at = tokens;
+	to->tokens = pages.blocks * t->pages.block;
+	to->flags = pages.has_parent ? KVR_EVENT_PARENT : 0;
+	to->parent = pages.parent;
+	to->scope = pages.scope;
 	return true;
+}
+
+/* Does the event name pages? A removal has no size. */
+static bool
+is_paged(const struct target *t, uint32_t kind, const struct event *e)
+{
+	if (!t->whole || e->locals.n > 0)
+		return false;
+	if (kind != KVR_EVENT_STORED)
+		return true;
+	return pages_are(&t->pages, e->block_size) && (e->tokens.n == 0 ||
+	    e->tokens.n == e->hashes.n * e->block_size);
+}
+
+static bool
+add_event(struct target *t, uint32_t kind, uint32_t tier,
+    const struct event_batch *b, const struct event *e)
+{
+	return is_paged(t, kind, e) ? add_pages(t, kind, tier, b, e)
+	    : add_blocks(t, kind, tier, b, e);
 }
 
 /* Of how many first blocks the contents are there. */
@@ -188,15 +256,15 @@ blocks(struct target *t, uint32_t kind, uint32_t tier,
 	}
 	if (kind != KVR_EVENT_STORED || !(e->flags & EVENT_OPAQUE) ||
 	    clear == 0 || clear >= e->hashes.n)
-		return add_blocks(t, kind, tier, b, e);
+		return add_event(t, kind, tier, b, e);
 	first.hashes.n = clear;
 	rest.hashes.at += clear;
 	rest.hashes.n -= clear;
 	rest.tokens.n = rest.locals.n = 0;
 	rest.flags |= EVENT_HAS_PARENT;
 	rest.parent = b->hashes[e->hashes.at + clear - 1];
-	return add_blocks(t, kind, tier, b, &first) &&
-	    add_blocks(t, kind, tier, b, &rest);
+	return add_event(t, kind, tier, b, &first) &&
+	    add_event(t, kind, tier, b, &rest);
 }
 
 /*
@@ -229,79 +297,38 @@ translate(struct target *t, const struct event_batch *b, const struct event *e)
 		return blocks(t, KVR_EVENT_REMOVED, tier_of(e->tier), b, e);
 	case EVENT_CLEARED:
 		t->seen.cleared++;
+		pages_clear(&t->pages);
 		return add(t, KVR_EVENT_CLEARED, KVR_TIER_GPU) != NULL;
 	case EVENT_MOVED:
 		return moved(t, b, e);
 	case EVENT_RESTARTED:
+		pages_clear(&t->pages);
 		return add(t, KVR_EVENT_RESTARTED, KVR_TIER_GPU) != NULL;
 	default:
 		return true;
 	}
 }
 
-/* How many hashes and local hashes the events refer to. */
-static void
-extent(const struct event_batch *b, size_t from, size_t to, size_t *hashes,
-    size_t *locals, size_t *tokens)
-{
-	const struct event *e;
-	size_t i;
-
-	*hashes = *locals = *tokens = 0;
-	for (i = from; i < to; i++) {
-		e = &b->events[i];
-		if (e->hashes.n > 0 && e->hashes.at + e->hashes.n > *hashes)
-			*hashes = (size_t)(e->hashes.at + e->hashes.n);
-		if (e->locals.n > 0 && e->locals.at + e->locals.n > *locals)
-			*locals = (size_t)(e->locals.at + e->locals.n);
-		if (e->tokens.n > 0 && e->tokens.at + e->tokens.n > *tokens)
-			*tokens = (size_t)(e->tokens.at + e->tokens.n);
-	}
-}
-
-/* What kvr_events_apply gets. */
-struct call {
-	const uint64_t *hashes;
-	const uint32_t *tokens;
-	size_t n_hashes, n_tokens;
-};
-
+/*
+ * Pages are kept only if the batch will be applied: it is the next one, or a
+ * first one, which may be another engine's.
+ */
 static bool
-translate_all(struct target *t, const struct target_batch *batch,
-    struct call *call)
+translate_all(struct target *t, const struct target_batch *batch)
 {
 	const struct event_batch *b = batch->events;
-	size_t i, hashes, locals;
-	void *items = t->hashes;
 	bool good = true;
+	size_t i;
 
-	*call = (struct call){ NULL, NULL, 0, 0 };
-	t->n = 0;
+	t->n = t->arrays.n_hashes = t->arrays.n_tokens = 0;
 	memset(&t->seen, 0, sizeof(t->seen));
-	if (t->life != TARGET_SAME &&
-	    add(t, KVR_EVENT_RESTARTED, KVR_TIER_GPU) == NULL)
-		return false;
-	if (b == NULL)
-		return true;
-	extent(b, batch->from, batch->to, &hashes, &locals, &call->n_tokens);
-	t->n_hashes = hashes;
-	call->tokens = b->tokens;
-	call->hashes = b->hashes;
-	call->n_hashes = hashes + locals;
-	if (locals > 0) {
-		good = room(&items, &t->hashes_room, hashes + locals,
-		    sizeof(*t->hashes));
-		t->hashes = items;
-		if (!good)
-			return false;
-		if (hashes > 0)
-			memcpy(t->hashes, b->hashes,
-			    hashes * sizeof(*t->hashes));
-		memcpy(t->hashes + hashes, b->locals,
-		    locals * sizeof(*t->hashes));
-		call->hashes = t->hashes;
-	}
-	for (i = batch->from; i < batch->to && good; i++)
+	t->whole = t->pages.block > 0 && (t->life != TARGET_SAME ||
+	    batch->seq == t->next || batch->seq == 0);
+	if (t->life != TARGET_SAME || batch->seq == 0)
+		pages_clear(&t->pages);
+	if (t->life != TARGET_SAME)
+		good = add(t, KVR_EVENT_RESTARTED, KVR_TIER_GPU) != NULL;
+	for (i = batch->from; b != NULL && i < batch->to && good; i++)
 		good = translate(t, b, &b->events[i]);
 	return good;
 }
@@ -310,20 +337,21 @@ translate_all(struct target *t, const struct target_batch *batch,
 
 static int
 apply(struct target *t, const struct target_batch *batch,
-    const struct call *call, struct kvr_event_result *out)
+    struct kvr_event_result *out)
 {
 	const struct kvr_event_batch head = { .size = sizeof(head),
 	    .seq = batch->seq, .digest = batch->digest,
 	    .flags = (batch->past ? (uint32_t)KVR_BATCH_PAST : 0) |
 	        (t->conf->full != 0 ? (uint32_t)KVR_BATCH_FULL : 0) };
+	const struct pages_arrays *a = &t->arrays;
 	int error = KVR_EBUSY, i;
 
 	memset(out, 0, sizeof(*out));
 	out->size = sizeof(*out);
 	for (i = 0; i < TRIES && error == KVR_EBUSY; i++) {
 		error = kvr_events_apply(t->k, t->id, &head, t->events,
-		    sizeof(*t->events), t->n, call->hashes, call->n_hashes,
-		    call->tokens, call->n_tokens, kvr_clock_now(), 0, out);
+		    sizeof(*t->events), t->n, a->hashes, a->n_hashes,
+		    a->tokens, a->n_tokens, kvr_clock_now(), 0, out);
 		if (error == KVR_EWORKER && target_find(t))
 			error = KVR_EBUSY;
 	}
@@ -399,18 +427,20 @@ enum target_outcome
 target_apply(struct target *t, const struct target_batch *batch)
 {
 	struct kvr_event_result result;
-	struct call call;
+	enum target_outcome outcome;
 
 	if (batch->events != NULL)
 		set_window(t, batch->events->sliding);
-	if (!translate_all(t, batch, &call)) {
-		t->error = KVR_ENOMEM;
-		t->counts.errors++;
-		return TARGET_FAILED;
+	t->error = translate_all(t, batch) ? apply(t, batch, &result)
+	    : KVR_ENOMEM;
+	if (t->error == KVR_OK) {
+		outcome = took(t, batch, &result);
+		if (t->whole && (outcome != TARGET_APPLIED ||
+		    result.outcome == KVR_EVENTS_DUPLICATE))
+			pages_clear(&t->pages);
+		return outcome;
 	}
-	t->error = apply(t, batch, &call, &result);
-	if (t->error == KVR_OK)
-		return took(t, batch, &result);
+	pages_clear(&t->pages);
 	if (t->error == KVR_EWORKER || t->id == 0)
 		return TARGET_ABSENT;
 	t->counts.errors++;
@@ -421,6 +451,7 @@ void
 target_lost(struct target *t, uint64_t next, const char *why)
 {
 	t->why = why;
+	pages_clear(&t->pages);
 	if (t->life == TARGET_NEW)
 		t->life = TARGET_NEW_LOST;
 	if (next > t->next)

@@ -14,6 +14,7 @@
 
 #include "conf.h"
 #include "event.h"
+#include "pages.h"
 
 /* Of what was applied: blocks, and what is said to be other things. */
 struct target_counts {
@@ -45,14 +46,16 @@ struct target {
 	const char *why;     /* it was degraded here; NULL: it was not */
 	int error;           /* the latest of the library */
 	struct kvr_scope scope;
+	struct pages pages;
 	struct target_counts counts;
 	struct {
 		uint64_t cleared, moved, ignored;
 	} seen;              /* in the batch; they count if that is applied */
 	/* being translated; the room stays */
 	struct kvr_event *events;
-	uint64_t *hashes;
-	size_t n, events_room, n_hashes, hashes_room;
+	size_t n, events_room;
+	struct pages_arrays arrays;
+	bool whole;          /* pages are made into blocks */
 };
 
 enum target_outcome {

@@ -10,15 +10,12 @@
  *	node       [h0 h1 h2 h3]                 hint of s3: this one
  *	split      [h0 h1] == [h2 h3]            of s1, too, but it is above
  *	s1?        s1 <- s0 <- root: after the root, a node begins with h0
- *
- * Those that end within a block are passed over: they have no place.
  */
 #include "alias_place.h"
 
 #include "cover.h"
 #include "entry.h"
 #include "node.h"
-#include "pages.h"
 #include "run.h"
 
 enum { WALK_SHARE = 16 }; /* of all steps of a call, for one block */
@@ -71,9 +68,9 @@ find_above(const struct kvr *k, uint32_t alias, uint64_t *steps,
 
 	for (out->at = 0; *steps < most; out->at++, (*steps)++) {
 		const struct alias *a = alias_at(k, alias);
-		uint32_t above = alias_whole(k, a->parent, steps);
+		uint32_t above = read_once(a->parent);
 
-		if (above == 0)
+		if (above == 0 || above > k->layout.aliases)
 			break;
 		out->node = node_child(k, alias_at(k, above)->sequence,
 		    (uint32_t)a->sequence, steps);
@@ -114,16 +111,15 @@ one_sound(const struct kvr *k, uint32_t i, uint32_t *children)
 	if (alias_dead(k, a))
 		return true;
 	if (parent == 0)
-		return a->copies == 0 && alias_begun(a) == 0;
+		return a->copies == 0;
 	if (parent > k->layout.aliases ||
-	    alias_at(k, parent)->life != a->life ||
-	    !pages_sound(k, a))
+	    alias_at(k, parent)->life != a->life)
 		return false;
 	children[parent]++;
 	return true;
 }
 
-/* Those in buckets, those that are in none, and those that are free. */
+/* Those in buckets and those that are free. */
 static bool
 all_met(const struct kvr *k, uint32_t *children, uint32_t *count)
 {
@@ -132,17 +128,10 @@ all_met(const struct kvr *k, uint32_t *children, uint32_t *count)
 	for (b = 0; b < k->layout.aliases; b++)
 		for (i = k->alias_buckets[b]; i != 0; i = alias_at(k, i)->next)
 			if (i > most || ++*count > most ||
-			    alias_inner(alias_at(k, i)) ||
 			    alias_bucket(k, alias_at(k, i)->life,
 			    alias_at(k, i)->name) != b ||
 			    !one_sound(k, i, children))
 				return false;
-	for (i = 1; i <= most; i++)
-		if (alias_inner(alias_at(k, i)) && alias_at(k, i)->life != 0) {
-			++*count;
-			if (!one_sound(k, i, children))
-				return false;
-		}
 	for (i = k->region->alias_free; i != 0; i = alias_at(k, i)->next)
 		if (i > most || ++*count > most || alias_at(k, i)->life != 0)
 			return false;
@@ -176,7 +165,7 @@ alias_sound(const struct kvr *k, uint32_t *children)
 		ended += alias_dead(k, a);
 		if (a->life == 0 || alias_dead(k, a))
 			continue;
-		if ((alias_inner(a) ? 1 : a->children) != children[i] ||
+		if (a->children != children[i] ||
 		    a->life > r->alias_life)
 			return false;
 		living++;
@@ -207,7 +196,7 @@ block_held(const struct kvr *k, uint32_t alias, uint64_t *places)
 	    !find_in(k, a->node, slot, a->sequence, &steps, &place) &&
 	    !find_above(k, alias, &steps, &place))
 		return false;
-	above = alias_whole(k, a->parent, &steps);
+	above = a->parent;
 	if (place.at > 0)
 		places[above] = (uint64_t)place.node << 32 | (place.at - 1);
 	length = node_at(k, place.node)->length;
@@ -227,7 +216,7 @@ alias_places_sound(const struct kvr *k, uint64_t *places)
 	while (i-- > 1) {
 		const struct alias *a = alias_at(k, i);
 
-		if (a->life != 0 && a->parent != 0 && alias_begun(a) == 0 &&
+		if (a->life != 0 && a->parent != 0 &&
 		    stream_at(k, a->worker)->life == a->life &&
 		    !block_held(k, i, places))
 			return false;

@@ -25,10 +25,6 @@ struct event_batch {
 	/* local hashes of all blocks, sequence hashes of one event */
 	uint64_t *local, *sequence;
 	uint64_t n_local, n_sequence;
-	/* of pages, room for what is hashed later: hashes of one event, */
-	uint64_t *paged;
-	uint64_t n_paged;
-	uint32_t *block; /* and the tokens of a block */
 	uint64_t n_aliases; /* that it may add */
 	/* of a long one: its events in pieces, which `events` then are; */
 	/* and what belongs to each */

@@ -10,14 +10,10 @@
  *
  *	local      | l0 l1 l2 | l0 l1 |
  *	sequence   | of the block before | s0 s1 s2 |    as many as the most
- *
- * An event of pages does not say where in a block of the index it begins, so
- * there is only room for its hashes: pages.c.
  */
 #include "event_hash.h"
 
 #include "hash.h"
-#include "pages.h"
 #include "sat.h"
 
 #include <stdlib.h>
@@ -61,10 +57,7 @@ hash_one(const struct kvr *k, const struct event_batch *b,
 uint64_t
 event_aliases(const struct kvr *k, const struct kvr_event *e)
 {
-	uint64_t n = 1 + event_blocks_given(k, e); /* a root */
-
-	return pages_most(k, e) == 0 ? n :
-	    n + e->hashes * pages_aliases(e->block_tokens);
+	return 1 + event_blocks_given(k, e); /* a root */
 }
 
 /* How much room the events take. */
@@ -76,35 +69,28 @@ measure_room(const struct kvr *k, struct event_batch *b)
 	size_t i;
 	int error;
 
-	b->n_local = b->n_sequence = b->n_paged = b->n_aliases = 0;
+	b->n_local = b->n_sequence = b->n_aliases = 0;
 	for (i = 0; i < b->n; i++) {
 		if ((error = event_get(b, i, &e)) != KVR_OK)
 			return error;
 		blocks = event_blocks_given(k, &e);
 		b->n_local += blocks;
-		b->n_paged = sat_most(b->n_paged, pages_most(k, &e));
 		b->n_aliases += event_aliases(k, &e);
-		b->n_sequence = sat_most(b->n_sequence,
-		    sat_most(blocks, b->n_paged));
-		if (sat_most(b->n_local, b->n_paged) > RECORD_MAX)
+		b->n_sequence = sat_most(b->n_sequence, blocks);
+		if (b->n_local > RECORD_MAX)
 			return KVR_EINVAL;
 	}
 	return KVR_OK;
 }
 
 static int
-make_room(const struct kvr *k, struct event_batch *b)
+make_room(struct event_batch *b)
 {
-	/* words of 64 bits for the tokens of a block */
-	uint64_t block = b->n_paged > 0 ? k->rule.block_size / 2u + 1 : 0;
-
-	b->local = calloc((size_t)(b->n_local + b->n_sequence + 1 +
-	    b->n_paged + block), sizeof(*b->local));
+	b->local = calloc((size_t)(b->n_local + b->n_sequence + 1),
+	    sizeof(*b->local));
 	if (b->local == NULL)
 		return KVR_ENOMEM;
 	b->sequence = b->local + b->n_local;
-	b->paged = b->sequence + b->n_sequence + 1;
-	b->block = (uint32_t *)(void *)(b->paged + b->n_paged);
 	return KVR_OK;
 }
 
@@ -117,7 +103,7 @@ event_hash(const struct kvr *k, struct event_batch *b)
 	int error = measure_room(k, b);
 
 	if (error == KVR_OK)
-		error = make_room(k, b);
+		error = make_room(b);
 	if (error != KVR_OK)
 		return error;
 	for (i = 0; i < b->n && error == KVR_OK; i++, at += blocks) {

@@ -33,14 +33,12 @@
 
 #include "event_hash.h"
 #include "hold.h"
-#include "pages.h"
 
 #include <stdlib.h>
 
 /*
- * Blocks of the index in one of the event's, or aliases of a page, as far as
- * they cost something. No engine has blocks above BLOCK_BYTES_MAX: such are
- * refused.
+ * Blocks of the index in one of the event's, as far as they cost something. No
+ * engine has blocks above BLOCK_BYTES_MAX: such are refused.
  */
 static uint64_t
 each_of(const struct kvr *k, const struct kvr_event *e)
@@ -49,8 +47,6 @@ each_of(const struct kvr *k, const struct kvr_event *e)
 
 	if (e->kind != KVR_EVENT_STORED || e->block_tokens > BLOCK_BYTES_MAX)
 		return 1;
-	if (pages_most(k, e) > 0)
-		return pages_aliases(e->block_tokens);
 	return each > 0 ? each : 1;
 }
 
@@ -78,7 +74,7 @@ cut_part(const struct kvr *k, const struct event_batch *b,
     const struct kvr_event *e, uint64_t from, uint64_t n)
 {
 	struct kvr_event to = *e;
-	bool given = event_blocks_given(k, e) > 0 || pages_most(k, e) > 0;
+	bool given = event_blocks_given(k, e) > 0;
 
 	to.hashes_at += from;
 	to.hashes = n;

@@ -7,7 +7,7 @@
 
 #include "event_batch.h"
 
-/* Blocks of a piece, or aliases of pages; or one of the engine that is more. */
+/* Blocks of a piece; or one of the engine that is more. */
 enum { PIECE_BLOCKS = 256 };
 
 /*

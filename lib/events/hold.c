@@ -29,9 +29,6 @@
  * engine's name; those before it are shared by all that begin like it, so they
  * have a name of their own, and as many copies as such blocks are there.
  *
- * PAGES. Or it may be a part of one of the index: pages.c. Then a block is held
- * that its last page is held of, and the way up is over all pages.
- *
  * HOLES. Engines evict the last blocks of a prefix first. If one is removed
  * before those behind it, its alias stays, without copies, until they are gone,
  * and so does what it stands for: a node does not know its children. Within a
@@ -54,7 +51,6 @@
 #include "mix.h"
 #include "node.h"
 #include "order.h"
-#include "pages.h"
 #include "retain.h"
 #include "run.h"
 #include "window.h"
@@ -103,8 +99,7 @@ struct storing {
 	struct kvr *k;
 	const struct event_batch *b;
 	const struct kvr_event *e;
-	uint32_t slot, each; /* blocks of the index in the engine's; or 0: */
-	struct pages pages;
+	uint32_t slot, each; /* blocks of the index in the engine's */
 	uint32_t tokens;     /* in the engine's, as the stream said */
 	int64_t now;
 	struct alias like;   /* of the next alias; its parent is the last */
@@ -209,20 +204,12 @@ store_behind(struct storing *s)
 {
 	const bool named = (s->e->flags & KVR_EVENT_PARENT) != 0;
 	struct alias *l = &s->like;
-	uint64_t steps = 0;
-	bool good = true;
 
 	l->parent = named ? alias_find(s->k, l->life, s->e->parent)
 	    : root_alias(s);
-	if (l->parent == 0 ||
-	    (named && alias_at(s->k, l->parent)->copies == 0))
-		return false;
-	if (s->pages.size > 0)
-		good = pages_begin(s->k, &s->pages, l->parent, s->b->block,
-		    &steps);
-	add_once(s->k->region->counts.steps, steps);
-	s->above = s->pages.size > 0 ? s->pages.above : l->parent;
-	return good;
+	s->above = l->parent;
+	return l->parent != 0 &&
+	    !(named && alias_at(s->k, l->parent)->copies == 0);
 }
 
 static void
@@ -237,9 +224,8 @@ store_hashes(struct storing *s, const uint64_t *local)
 	(void)hash_scope_get(rule, &s->e->scope, &scope);
 	if (above->parent != 0) {
 		hash_resume(rule, &scope, s->sequence[0], &chain);
-	} else { /* which only the first page may have said */
+	} else {
 		(void)hash_start(rule, &scope, &chain);
-		chain.state = s->sequence[0];
 	}
 	hash_chain_on(rule, &chain, local, s->blocks, s->sequence + 1);
 }
@@ -256,13 +242,12 @@ has_other_name(const struct storing *s, const struct kvr_prompt *p,
 	const struct kvr *k = s->k;
 	struct cover c = { 0, 0, 0, 0 };
 	struct path path;
-	uint32_t each = s->each > 0 ? s->each : 1, want = how->depth + each;
-	uint32_t entry;
+	uint32_t want = how->depth + s->each, entry;
 	uint64_t i;
 
-	for (i = 0; want <= how->depth + s->blocks; want += each, i++)
-		if (alias_find(k, s->like.life, s->b->hashes[s->e->hashes_at +
-		    (s->each > 0 ? i : pages_end(k, &s->pages, i))]) == 0)
+	for (i = 0; want <= how->depth + s->blocks; want += s->each, i++)
+		if (alias_find(k, s->like.life,
+		    s->b->hashes[s->e->hashes_at + i]) == 0)
 			break;
 	if (want > how->depth + s->blocks)
 		return false;
@@ -346,27 +331,6 @@ store_aliases(struct storing *s)
 	return true;
 }
 
-/* The same of pages, each a step: many of them are given up. */
-static bool
-store_pages(struct storing *s)
-{
-	const uint64_t *names = &s->b->hashes[s->e->hashes_at];
-	uint64_t i;
-	uint32_t a;
-
-	s->pages.node = s->like.node;
-	s->pages.sequence = s->sequence + 1;
-	for (i = 0; i < s->e->hashes; i++, names++) {
-		alias_prefetch(s->k, s->like.life, names, s->e->hashes - i, 1);
-		a = too_long(s->k) ? 0
-		    : pages_add(s->k, &s->pages, &s->like, i, *names);
-		if (a == 0)
-			return false;
-		copy_more(s, a);
-	}
-	return true;
-}
-
 /* Does each of its blocks have an alias? Then none is new. */
 static bool
 all_known(const struct storing *s)
@@ -406,17 +370,12 @@ store_event(struct storing *s, const uint64_t *local)
 			retain_degrade(s->k, s->slot);
 		return;
 	}
-	if (s->pages.size > 0) {
-		pages_hash(s->k, &s->pages, s->b, s->e, s->b->block,
-		    s->b->paged);
-		s->blocks = s->pages.blocks;
-	}
 	store_hashes(s, local);
 	if (!store_blocks(s))
 		retain_degrade(s->k, s->slot);
 	else if (s->twice)
 		store_copies(s);
-	else if (!(s->pages.size > 0 ? store_pages(s) : store_aliases(s)))
+	else if (!store_aliases(s))
 		retain_degrade(s->k, s->slot);
 }
 
@@ -462,27 +421,21 @@ static void
 leave_block(struct kvr *k, uint32_t slot, uint32_t alias)
 {
 	struct place place, last = { 0, 0 };
-	uint64_t steps;
 
 	while (!too_long(k) && !region_broken(k) && event_tracks(k, slot)) {
-		uint32_t parent = alias_at(k, alias)->parent, above;
+		uint32_t parent = alias_at(k, alias)->parent;
 		struct alias *p = alias_at(k, parent);
 
-		steps = 1;
-		if (parent != 0 && alias_begun(alias_at(k, alias)) == 0 &&
-		    alias_place(k, alias, slot, &place)) {
+		if (parent != 0 && alias_place(k, alias, slot, &place)) {
 			if (last.node != 0 && last.node != place.node)
 				trim_from(k, slot, &last);
 			last = place;
-			above = alias_whole(k, parent, &steps);
-			if (above != 0)
-				write_once(alias_at(k, above)->node, place.at >
-				    0 ? place.node
-				    : node_at(k, place.node)->parent);
+			write_once(p->node, place.at > 0 ? place.node
+			    : node_at(k, place.node)->parent);
 		}
-		add_once(k->region->counts.steps, steps);
+		add_once(k->region->counts.steps, 1);
 		alias_drop(k, alias);
-		if (parent == 0 || p->copies > 0 || alias_children(p) > 0)
+		if (parent == 0 || p->copies > 0 || p->children > 0)
 			break;
 		alias = parent;
 	}
@@ -542,9 +495,6 @@ apply_event(struct storing *s, const uint64_t *local)
 		take_away(s);
 	else if (s->e->kind != KVR_EVENT_STORED)
 		return;
-	else if (s->pages.size > 0 && ((s->e->flags & KVR_EVENT_LOCALS) != 0 ||
-	    s->e->hashes > s->k->layout.aliases))
-		retain_degrade(s->k, s->slot); /* no block's hash, or no room */
 	else if (s->e->block_tokens == 0 || s->e->block_tokens == s->tokens)
 		store_event(s, local);
 	else
@@ -552,8 +502,8 @@ apply_event(struct storing *s, const uint64_t *local)
 }
 
 /*
- * The blocks are hashed; they are several of the index, or pages of one; and
- * are counted as before. Not hashed: the worker's retention was set meanwhile.
+ * The blocks are hashed, are whole ones of the index, and are counted as
+ * before. Not hashed: the worker's retention was set meanwhile.
  */
 static bool
 is_understood(struct kvr *k, uint32_t slot, const struct event_batch *b,
@@ -561,8 +511,7 @@ is_understood(struct kvr *k, uint32_t slot, const struct event_batch *b,
 {
 	if (b->local == NULL || !event_same_copies(k, slot, b))
 		return false;
-	return tokens == 0 || event_each(k, tokens) > 0 ||
-	    pages_size(k, tokens) > 0;
+	return tokens == 0 || event_each(k, tokens) > 0;
 }
 
 void
@@ -572,9 +521,9 @@ hold_apply(struct kvr *k, uint32_t slot, const struct event_batch *b,
 	uint32_t tokens = stream_of(k, slot)->block_tokens;
 	struct storing s = { .k = k, .b = b, .slot = slot, .now = now,
 		.sequence = b->sequence, .each = event_each(k, tokens),
-		.tokens = tokens, .pages = { .size = pages_size(k, tokens) } };
+		.tokens = tokens };
 	size_t i, first = event_first_valid(b);
-	uint64_t at = 0, blocks, paged;
+	uint64_t at = 0, blocks;
 	struct kvr_event e;
 
 	s.e = &e;
@@ -589,9 +538,7 @@ hold_apply(struct kvr *k, uint32_t slot, const struct event_batch *b,
 		if (event_get(b, i, &e) != KVR_OK)
 			break;
 		blocks = event_blocks_given(k, &e);
-		paged = pages_most(k, &e);
-		if (blocks > b->n_sequence || blocks > b->n_local - at ||
-		    paged > b->n_paged)
+		if (blocks > b->n_sequence || blocks > b->n_local - at)
 			break;
 		/* GCOVR_EXCL_BR_STOP */
 		if (i < first)
@@ -599,8 +546,7 @@ hold_apply(struct kvr *k, uint32_t slot, const struct event_batch *b,
 		s.like.life = stream_of(k, slot)->life;
 		s.blocks = (uint32_t)blocks;
 		window_count(&s.run, e.hashes, tokens, event_goes_on(b, i));
-		apply_event(&s, blocks > 0 ? b->local + at
-		    : paged > 0 ? b->paged : NULL);
+		apply_event(&s, blocks > 0 ? b->local + at : NULL);
 		if (too_long(k) && !region_broken(k))
 			retain_degrade(k, slot);
 	}

@@ -17,15 +17,12 @@
  * So the way up from an alias has all hashes of its prefix.
  *
  * THE INVARIANTS
- *   1. An alias is in the bucket of its life and name, once; an inner one,
- *      which no engine names, is in none: pages.c.
+ *   1. An alias is in the bucket of its life and name, once.
  *   2. A parent is of the same life, and outlives its children, which it
  *      counts. A root has no copies.
  *   3. A stream counts the aliases of its life.
  *
  *   4. The region counts those that are dead: of a life that has ended.
- *   5. One that ends within a block goes on where its parent ends, and one that
- *      ends a block has the rest of it: pages.c.
  *
  * Ending a life costs nothing: the stream gets another number, or none. While
  * anything is dead, a piece of a batch looks at two aliases for each that it
@@ -112,20 +109,6 @@ alias_prefetch(const struct kvr *k, uint32_t life, const uint64_t *name,
 	}
 }
 
-uint32_t
-alias_whole(const struct kvr *k, uint32_t alias, uint64_t *steps)
-{
-	uint32_t begun = alias_begun(alias_at(k, alias)), before;
-
-	for (; begun > 0; begun = before, (*steps)++) {
-		alias = read_once(alias_at(k, alias)->parent);
-		before = alias_begun(alias_at(k, alias));
-		if (before >= begun)
-			return 0;
-	}
-	return alias <= k->layout.aliases ? alias : 0;
-}
-
 /* ------------------------------------------------------------- freeing --- */
 
 /* Takes it out of its bucket and frees it. */
@@ -136,15 +119,13 @@ unlink_alias(struct kvr *k, uint32_t alias)
 	uint32_t *at = &k->alias_buckets[alias_bucket(k, a->life, a->name)];
 	uint32_t limit = CHAIN_MAX;
 
-	if (!alias_inner(a)) {
-		while (*at != alias && *at != 0 && limit-- > 0)
-			at = &alias_at(k, *at)->next;
-		if (*at != alias) {
-			region_break(k);
-			return;
-		}
-		write_once(*at, a->next);
+	while (*at != alias && *at != 0 && limit-- > 0)
+		at = &alias_at(k, *at)->next;
+	if (*at != alias) {
+		region_break(k);
+		return;
 	}
+	write_once(*at, a->next);
 	write_once(a->life, 0);
 	write_once(a->next, k->region->alias_free);
 	put_once(k->region->alias_free, alias);
@@ -274,16 +255,12 @@ alias_add(struct kvr *k, const struct alias *like)
 
 	if (i == 0 || region_broken(k))
 		return 0;
-	if (alias_inner(&a)) {
-		write_once_words(alias_at(k, i), &a, sizeof(a));
-	} else {
-		head = &k->alias_buckets[alias_bucket(k, a.life, a.name)];
-		a.next = *head;
-		a.children = 0;
-		write_once_words(alias_at(k, i), &a, sizeof(a));
-		write_once(*head, i);
-	}
-	if (a.parent != 0 && !alias_inner(p))
+	head = &k->alias_buckets[alias_bucket(k, a.life, a.name)];
+	a.next = *head;
+	a.children = 0;
+	write_once_words(alias_at(k, i), &a, sizeof(a));
+	write_once(*head, i);
+	if (a.parent != 0)
 		write_once(p->children, p->children + 1);
 	add_once(stream_at(k, a.worker)->aliases, 1);
 	return i;
@@ -295,13 +272,13 @@ alias_drop(struct kvr *k, uint32_t alias)
 	const struct alias *a = alias_at(k, alias);
 	struct alias *p = alias_at(k, a->parent);
 
-	if (alias == 0 || alias_children(a) != 0 || alias_dead(k, a))
+	if (alias == 0 || a->children != 0 || alias_dead(k, a))
 		return;
 	if (a->life == 0) {
 		region_break(k); /* it is free: its child was in a ring */
 		return;
 	}
-	if (a->parent != 0 && !alias_inner(p))
+	if (a->parent != 0)
 		write_once(p->children, p->children - 1);
 	sub_once(stream_at(k, a->worker)->aliases, 1);
 	unlink_alias(k, alias);

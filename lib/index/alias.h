@@ -24,35 +24,6 @@ alias_dead(const struct kvr *k, const struct alias *a)
 	return a->life != 0 && stream_at(k, a->worker)->life != a->life;
 }
 
-/* Tokens of a block within which it ends; 0: it ends one, or is a root. */
-static inline uint32_t
-alias_begun(const struct alias *a)
-{
-	uint32_t node = read_once(a->node);
-
-	return node > ALIAS_WITHIN ? node & 0xffff : 0;
-}
-
-/* It has tokens that stand before those of a page: pages.c. */
-static inline bool
-alias_inner(const struct alias *a)
-{
-	return read_once(a->node) > ALIAS_INNER;
-}
-
-/* Those that go on behind it; an inner one goes with its only one. */
-static inline uint32_t
-alias_children(const struct alias *a)
-{
-	return alias_inner(a) ? 0 : a->children;
-}
-
-/*
- * The next on the way up from it, or itself, that ends no block within; 0: the
- * way is damaged.
- */
-uint32_t alias_whole(const struct kvr *k, uint32_t alias, uint64_t *steps);
-
 /* A number for a life that begins; 0: there are none left. */
 uint32_t alias_life(struct kvr *k);
 
@@ -79,7 +50,7 @@ void alias_prefetch(const struct kvr *k, uint32_t life, const uint64_t *name,
     size_t left, int by);
 /*
  * Adds one with name, sequence, parent, node, life, worker and copies of
- * `like`, and of an inner one all else too. 0: all are taken.
+ * `like`. 0: all are taken.
  */
 uint32_t alias_add(struct kvr *k, const struct alias *like);
 /* Removes one without children. */

@@ -380,23 +380,13 @@ struct alias {
 	uint32_t next;       /* in the bucket, or the next free one */
 	uint32_t parent;     /* of the block before; 0: this is a root */
 	uint64_t sequence;   /* the index's */
-	uint32_t node;       /* which has it, or had: a hint; or ALIAS_WITHIN */
+	uint32_t node;       /* which has it, or had: a hint */
 	uint32_t children;   /* aliases that have it as parent */
 	uint32_t life;       /* of its stream; 0: free */
 	uint16_t worker;     /* number of its name */
 	uint16_t copies;     /* in the cache; 0: none, or a root */
 };
 _Static_assert(sizeof(struct alias) == 40, "as kvr_events(3) says");
-/*
- * The node of an alias that ends within a block: one of these, and the tokens
- * of the block up to its end. No cell has such a number. Its last two tokens,
- * or the last one, stand in place of a sequence hash. An inner one is in no
- * bucket, and has one child: tokens stand in place of its name, sequence hash,
- * next and children. See pages.c.
- */
-#define ALIAS_WITHIN UINT32_C(0xfffe0000)
-#define ALIAS_INNER UINT32_C(0xffff0000)
-
 /* A slot's role, state and conditions in one word. */
 enum gate {
 	GATE_ROLE = 0x3,      /* enum kvr_role */

@@ -231,7 +231,7 @@ START_TEST(nothing_without_a_table)
 }
 END_TEST
 
-/* What no call can have left, field by field. */
+/* No call can leave any of these values. */
 static void
 damaged(void)
 {

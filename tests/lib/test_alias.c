@@ -109,21 +109,6 @@ START_TEST(loading_ahead_changes_nothing)
 }
 END_TEST
 
-/* A root ends no block, and is within none. */
-START_TEST(a_root_within_a_block)
-{
-	uint32_t root;
-
-	(void)live(1);
-	root = add(1, 5, 0);
-	ck_assert(sound());
-	alias_at(k, root)->node = ALIAS_WITHIN + 1;
-	ck_assert(!sound());
-	alias_at(k, root)->node = ALIAS_WITHIN;
-	ck_assert(sound());
-}
-END_TEST
-
 /* What lived before is found when there is no other room. */
 START_TEST(the_dead_make_room)
 {
@@ -511,7 +496,6 @@ suite_alias(void)
 	suite_add_tcase(s, t);
 	tcase_add_test(t, found_by_life_and_name);
 	tcase_add_test(t, loading_ahead_changes_nothing);
-	tcase_add_test(t, a_root_within_a_block);
 	tcase_add_test(t, the_dead_make_room);
 	tcase_add_test(t, the_last_dead_are_found);
 	tcase_add_test(t, reclaimed_in_parts);

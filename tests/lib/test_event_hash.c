@@ -69,20 +69,6 @@ START_TEST(as_the_blocks_of_a_prompt)
 }
 END_TEST
 
-/* A page takes as many as its tokens need, and the last of a block one. */
-START_TEST(aliases_that_pages_take)
-{
-	begin(12, 100, KVR_HASH_KEYED);
-	contents(&events[0], 1, 0, 5);
-	contents(&events[1], 4, 4, 2);
-	ck_assert_int_eq(event_hash(k, &b), KVR_OK);
-	ck_assert_uint_eq(b.n_local, 0);
-	ck_assert_uint_eq(b.n_aliases, 1 + 5 + 1 + 2 * 2);
-	event_hash_free(&b);
-	region_end();
-}
-END_TEST
-
 START_TEST(what_gives_no_blocks)
 {
 	struct kvr_event *e = &events[0];
@@ -179,7 +165,6 @@ suite_event_hash(void)
 
 	suite_add_tcase(s, t);
 	tcase_add_loop_test(t, as_the_blocks_of_a_prompt, 0, 2);
-	tcase_add_test(t, aliases_that_pages_take);
 	tcase_add_test(t, what_gives_no_blocks);
 	tcase_add_test(t, events_that_cannot_be);
 	tcase_add_test(t, without_memory);

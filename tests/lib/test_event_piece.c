@@ -196,32 +196,6 @@ START_TEST(large_blocks_are_whole)
 }
 END_TEST
 
-/* Pages of eight tokens, of which each has two aliases. */
-START_TEST(pages_weigh_what_they_add)
-{
-	struct event_batch b;
-
-	holds_with(8 * BLOCKS, REGION, 32);
-	each = 8;
-	add(KVR_EVENT_STORED, 0, 300);
-	b = batch_of();
-	ck_assert_int_eq(event_cut(k, &b), KVR_OK);
-	ck_assert_uint_eq(b.n_pieces, 3);
-	ck_assert_uint_eq(event_at(&b, 0, 0).hashes, PIECE_BLOCKS / 2);
-	ck_assert_uint_eq(event_at(&b, 1, 0).tokens, 8 * PIECE_BLOCKS / 2);
-	ck_assert_uint_eq(event_piece(&b, 0).n_aliases, 1 + PIECE_BLOCKS);
-	event_cut_free(&b);
-	/* two of them would be one piece, and with their pages they are not */
-	n = 0;
-	add(KVR_EVENT_STORED, 0, 100);
-	add(KVR_EVENT_STORED, 100, 100);
-	b = batch_of();
-	ck_assert_int_eq(event_cut(k, &b), KVR_OK);
-	ck_assert_uint_eq(b.n_pieces, 2);
-	event_cut_free(&b);
-}
-END_TEST
-
 /* Larger than any block: they are refused, and only looked at. */
 START_TEST(absurd_blocks_weigh_little)
 {
@@ -373,14 +347,14 @@ grow_and_shrink(uint64_t at, size_t most)
 	return at;
 }
 
-/* Engine's blocks that are pages, equal, several of the index. */
-static const uint32_t sizes[] = { 1, 2, 4, 8 };
+/* Engine's blocks that are equal, or several of the index. */
+static const uint32_t sizes[] = { 4, 8 };
 enum { SIZES = sizeof(sizes) / sizeof(sizes[0]) };
 
 static void
 ck_all(uint64_t blocks)
 {
-	uint64_t parts = each > 4 ? each / 4 : 1;
+	uint64_t parts = each / 4;
 
 	ck_held((uint32_t)(blocks * each / 4));
 	ck_assert_uint_eq(worker_stats(0).events_blocks,
@@ -801,7 +775,6 @@ suite_event_piece(void)
 	tcase_add_test(t, a_short_one_is_not_cut);
 	tcase_add_test(t, removed_from_the_end);
 	tcase_add_test(t, large_blocks_are_whole);
-	tcase_add_test(t, pages_weigh_what_they_add);
 	tcase_add_test(t, absurd_blocks_weigh_little);
 	tcase_add_test(t, other_contents);
 	tcase_add_test(t, no_memory);

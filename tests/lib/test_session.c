@@ -294,7 +294,7 @@ START_TEST(hard_moves_when_it_must)
 }
 END_TEST
 
-/* All that a caller says comes before. */
+/* The request's own restrictions come before its session. */
 START_TEST(restrictions_come_first)
 {
 	uint64_t three[3] = { id[0], id[1], id[3] };
@@ -322,7 +322,7 @@ START_TEST(restrictions_come_first)
 }
 END_TEST
 
-/* ------------------------------------------------- what does not count --- */
+/* ------------------------------------------- requests without sessions --- */
 
 START_TEST(decode_has_no_session)
 {
@@ -351,7 +351,7 @@ START_TEST(ignored_reuse_has_no_ties)
 }
 END_TEST
 
-/* Whatever is in the table, and whatever the mode says. */
+/* Neither the table nor the mode matters. */
 START_TEST(no_key_no_change)
 {
 	struct kvr_decision plain = { .size = sizeof(plain) };

@@ -282,7 +282,7 @@ event_of(uint32_t kind, uint32_t from)
 
 	must(kvr_event_init(&e, sizeof(e)) == KVR_OK);
 	e.kind = kind;
-	e.block_tokens = 1; /* of a block, or a page of one */
+	e.block_tokens = 1;
 	e.hashes_at = from;
 	e.hashes = NAMED - from;
 	if (k->layout.aliases > 0 && kind == KVR_EVENT_STORED) {
@@ -598,7 +598,7 @@ begin_with_journal(void)
 }
 
 static void
-begin_with_names(uint32_t block_size)
+begin_with_aliases(void)
 {
 	struct kvr_options o = small_options();
 	struct kvr_event_batch b = { .size = sizeof(b), .digest = 7 };
@@ -608,7 +608,7 @@ begin_with_names(uint32_t block_size)
 	bytes = BYTES + ALIAS_BYTES;
 	o.max_workers = FLEET;
 	o.event_blocks = ALIASES;
-	o.block_size = block_size;
+	o.block_size = 1;
 	memory = aligned_alloc(CELL, (bytes + CELL - 1) / CELL * CELL);
 	good = malloc(bytes);
 	ck_assert(memory != NULL && good != NULL);
@@ -618,8 +618,7 @@ begin_with_names(uint32_t block_size)
 	(void)kvr_worker_init(&facts, sizeof(facts));
 	facts.retain = KVR_RETAIN_EVENTS;
 	ck_assert_int_eq(kvr_worker_set(k, id[5], &facts), KVR_OK);
-	if (block_size == 1)
-		fill();
+	fill();
 	name_blocks();
 	e = event_of(KVR_EVENT_STORED, 0);
 	e.hashes = e.tokens = 10;
@@ -631,19 +630,6 @@ begin_with_names(uint32_t block_size)
 	ck_assert_uint_eq(worker_stats(5).events_blocks, 11);
 	memcpy(good, memory, bytes);
 	by_chance();
-}
-
-static void
-begin_with_aliases(void)
-{
-	begin_with_names(1);
-}
-
-/* The engine's blocks are pages: parts of the index's. */
-static void
-begin_with_pages(void)
-{
-	begin_with_names(4);
 }
 
 /* Nearly full, so that calls evict. */
@@ -680,7 +666,7 @@ suite_each_word(void)
 {
 	Suite *s = suite_create("each_word");
 	TCase *t = tcase_create("damage"), *x = tcase_create("exchange");
-	TCase *a = tcase_create("aliases"), *g = tcase_create("pages");
+	TCase *a = tcase_create("aliases");
 	TCase *shared = tcase_create("tenants");
 
 	tcase_add_checked_fixture(t, begin, teardown);
@@ -701,12 +687,6 @@ suite_each_word(void)
 	tcase_add_test(a, aliases_written_return);
 	tcase_add_test(a, aliases_are_recovered);
 	tcase_add_test(a, aliases_that_attach_can_be_used);
-	tcase_add_checked_fixture(g, begin_with_pages, teardown);
-	suite_add_tcase(s, g);
-	tcase_add_test(g, aliases_read_return);
-	tcase_add_test(g, aliases_written_return);
-	tcase_add_test(g, aliases_are_recovered);
-	tcase_add_test(g, aliases_that_attach_can_be_used);
 	tcase_add_checked_fixture(x, begin_with_journal, teardown);
 	suite_add_tcase(s, x);
 	tcase_add_test(x, exchange_reads_return);
