@@ -46,7 +46,7 @@ prepare()
 	    KVROUTE_LIBS="$out/libkvroute.a" \
 	    $configure "${NGX_CONF_FLAGS[@]}" \
 	    --with-cc="${CC:-cc}" \
-	    --with-cc-opt="-O2 -g -fstack-protector-strong -Wextra -Wno-missing-field-initializers ${SAN:+-fsanitize=$SAN}" \
+	    --with-cc-opt="-O2 -g -fstack-protector-strong -Wextra -Wno-unused-parameter -Wno-missing-field-initializers ${SAN:+-fsanitize=$SAN}" \
 	    --with-ld-opt="${SAN:+-fsanitize=$SAN}" \
 	    --add-dynamic-module="$root/$folder"
 }
