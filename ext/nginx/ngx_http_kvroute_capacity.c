@@ -83,9 +83,7 @@ facts_wanted(const ngx_http_kvroute_ask_t *ask, struct kvr_worker *facts)
 	if (found->tokens == 0 && !ask->denied)
 		return false;
 	facts->capacity_tokens = found->tokens;
-	facts->retain = ask->up->retain;
-	if (found->tokens == 0 && facts->retain == KVR_RETAIN_CAPACITY)
-		facts->retain = KVR_RETAIN_AUTO;
+	facts->retain = KVR_RETAIN_AUTO;
 	if (server->facts.block_tokens == 0)
 		facts->block_tokens = found->block_tokens;
 	if (!server->evicts)

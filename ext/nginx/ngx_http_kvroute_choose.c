@@ -84,7 +84,7 @@ request_make(ngx_http_kvroute_ctx_t *ctx, struct kvr_request *request)
 	if (ctx->session == 0 || ctx->probe)
 		return;
 	request->affinity = ctx->session;
-	request->affinity_mode = (uint32_t)loc->affinity_mode;
+	request->affinity_mode = loc->affinity_mode;
 	request->affinity_ttl = (int64_t)loc->affinity_ttl * 1000000;
 }
 

@@ -8,6 +8,7 @@
  *   conf, shared, ctx      types: configured, in the zone, of a request
  *   server table           facts of servers; the peers that a process knows
  *   reader edit            the body in pieces; the request that is sent
+ *   secret param           the secret of hashes; parameters of directives
  *   session_conf share     directives
  *   fetch reply time       a connection, a response, histograms
  *   replicas               what kvroute-sync has brought
@@ -87,17 +88,15 @@ struct ngx_http_kvroute_srv_conf_s {
 	ngx_str_t path;         /* of a region file, or empty */
 	struct kvr_options options;
 	struct kvr_policy policy;
-	uint32_t retain;        /* enum kvr_retain */
-	ngx_uint_t shadow;      /* ngx_http_kvroute_shadow_t */
+	uint32_t shadow;        /* ngx_http_kvroute_shadow_t */
 	ngx_array_t *servers;   /* ngx_http_kvroute_server_t */
 	bool ranked;            /* one of them has ranks */
-	ngx_str_t rank_header;
 	ngx_msec_t poll_ms;     /* 0: off */
 	ngx_str_t poll_path;
 	double gray;            /* times as slow as others; 0: off */
 	ngx_msec_t slow_start;  /* 0: off */
-	ngx_uint_t queue;       /* how many may wait; 0: off */
-	ngx_msec_t queue_timeout; /* 0: not given */
+	uint32_t queue;         /* how many may wait; 0: off */
+	ngx_msec_t queue_timeout;
 	ngx_shm_zone_t *zone;
 	/* in the zone */
 	ngx_http_kvroute_shared_t *shared;
@@ -193,9 +192,8 @@ struct ngx_http_kvroute_loc_conf_s {
 	ngx_http_complex_value_t *scope;
 	ngx_flag_t feedback;
 	ngx_flag_t include_usage;
-	ngx_flag_t answers;     /* extend their prompts */
 	ngx_array_t *affinity;  /* ngx_http_complex_value_t; NULL: off */
-	ngx_uint_t affinity_mode; /* enum kvr_affinity_mode */
+	uint32_t affinity_mode; /* enum kvr_affinity_mode */
 	ngx_msec_t affinity_ttl;
 	ngx_msec_t responses_ttl; /* 0: off */
 	ngx_uint_t reasoning;   /* ngx_http_kvroute_reasoning_t */

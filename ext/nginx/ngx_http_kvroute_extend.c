@@ -50,10 +50,7 @@ ngx_http_kvroute_extend_free(ngx_http_kvroute_srv_conf_t *up)
 static bool
 may_extend(ngx_http_kvroute_ctx_t *ctx)
 {
-	ngx_http_kvroute_loc_conf_t *loc = ngx_http_get_module_loc_conf(
-	    ctx->request, ngx_http_upstream_kvroute_module);
-
-	return loc->answers && ctx->lease != 0 && ctx->reader != NULL &&
+	return ctx->lease != 0 && ctx->reader != NULL &&
 	    ctx->facts.extends;
 }
 

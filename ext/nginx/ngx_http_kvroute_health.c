@@ -42,9 +42,7 @@ enum {
 	TOKEN_UNITS = 2,
 	STEP_TOKENS = 2048,      /* of a prompt, that a step computes at most */
 	SOME_TOKENS = 8,         /* that a segment needs */
-	CHEAP_BYTES = 16384,     /* of the body of a probe */
-	FACTOR_MIN = 2,
-	FACTOR_MAX = 100
+	CHEAP_BYTES = 16384      /* of the body of a probe */
 };
 #define SEGMENT_NS INT64_C(250000000)
 #define LATE_NS INT64_C(1000000000) /* then a probe need not be cheap */
@@ -522,42 +520,4 @@ ngx_http_kvroute_health_forget(ngx_http_kvroute_srv_conf_t *up,
 		if (known->health != NULL && known->name_len == name->len &&
 		    ngx_memcmp(known->name, name->data, name->len) == 0)
 			health_forget(known->health);
-}
-
-/* -------------------------------------------------------- configuration --- */
-
-const char *
-ngx_http_kvroute_gray_set(ngx_http_kvroute_srv_conf_t *up,
-    const ngx_str_t *value)
-{
-	ngx_int_t n;
-
-	if (value->len == 3 && ngx_strncmp(value->data, "off", 3) == 0) {
-		up->gray = 0;
-		return NULL;
-	}
-	n = ngx_atoi(value->data, value->len);
-	if (n == NGX_ERROR || n < FACTOR_MIN || n > FACTOR_MAX)
-		return "it is \"off\", or how many times slower than the "
-		    "others a server may be, from 2 to 100";
-	up->gray = (double)n;
-	return NULL;
-}
-
-const char *
-ngx_http_kvroute_slow_start_set(ngx_http_kvroute_srv_conf_t *up,
-    const ngx_str_t *value)
-{
-	ngx_str_t text = *value;
-	ngx_int_t ms;
-
-	if (value->len == 3 && ngx_strncmp(value->data, "off", 3) == 0) {
-		up->slow_start = 0;
-		return NULL;
-	}
-	ms = ngx_parse_time(&text, 0);
-	if (ms == NGX_ERROR || ms < 1000 || ms > 3600000)
-		return "it is \"off\", or a time from 1s to 1h";
-	up->slow_start = (ngx_msec_t)ms;
-	return NULL;
 }

@@ -37,10 +37,5 @@ void ngx_http_kvroute_health_forget(ngx_http_kvroute_srv_conf_t *up,
 /* What is known, at most n_peers of them. */
 size_t ngx_http_kvroute_health_list(const ngx_http_kvroute_srv_conf_t *up,
     struct status_health *out);
-/* These two return what is wrong, or NULL. */
-const char *ngx_http_kvroute_gray_set(ngx_http_kvroute_srv_conf_t *up,
-    const ngx_str_t *value);
-const char *ngx_http_kvroute_slow_start_set(ngx_http_kvroute_srv_conf_t *up,
-    const ngx_str_t *value);
 
 #endif

@@ -541,39 +541,3 @@ ngx_http_kvroute_polled_list(const ngx_http_kvroute_srv_conf_t *up,
 			n += polled_one(up->known[i].poll, out + n);
 	return n;
 }
-
-/* -------------------------------------------------------- configuration --- */
-
-const char *
-ngx_http_kvroute_poll_set(ngx_http_kvroute_srv_conf_t *up,
-    const ngx_str_t *value)
-{
-	ngx_str_t text = *value;
-	ngx_int_t ms;
-
-	if (value->len == 3 && ngx_strncmp(value->data, "off", 3) == 0) {
-		up->poll_ms = 0;
-		return NULL;
-	}
-	ms = ngx_parse_time(&text, 0);
-	if (ms == NGX_ERROR || ms < 100 || ms > 60000)
-		return "it is \"off\", or a time from 100ms to 1m";
-	up->poll_ms = (ngx_msec_t)ms;
-	return NULL;
-}
-
-const char *
-ngx_http_kvroute_poll_path_set(ngx_http_kvroute_srv_conf_t *up,
-    const ngx_str_t *value)
-{
-	size_t i;
-
-	for (i = 0; i < value->len; i++)
-		if (value->data[i] <= ' ' || value->data[i] > '~')
-			return "it has a character that no path has";
-	if (value->len == 0 || value->len > 200 || value->data[0] != '/')
-		return "it is a path of an engine that begins with \"/\", of "
-		    "at most 200 bytes";
-	up->poll_path = *value;
-	return NULL;
-}

@@ -16,10 +16,5 @@ void ngx_http_kvroute_polls_leave(ngx_http_kvroute_srv_conf_t *up);
 /* What is known, at most n_workers of them. */
 size_t ngx_http_kvroute_polled_list(const ngx_http_kvroute_srv_conf_t *up,
     struct status_load *out);
-/* These two return what is wrong, or NULL. */
-const char *ngx_http_kvroute_poll_set(ngx_http_kvroute_srv_conf_t *up,
-    const ngx_str_t *value);
-const char *ngx_http_kvroute_poll_path_set(ngx_http_kvroute_srv_conf_t *up,
-    const ngx_str_t *value);
 
 #endif

@@ -49,10 +49,6 @@
 #include "reason.h"
 
 enum {
-	QUEUE_MOST = 65536,
-	TIMEOUT_MS = 60000,      /* by default */
-	TIMEOUT_LEAST = 10,
-	TIMEOUT_MOST = 3600000,
 	POLL_MS = 10,
 	TRIES_MOST = 64          /* in one turn of the loop */
 };
@@ -625,39 +621,6 @@ ngx_http_kvroute_queue_make(ngx_http_kvroute_ctx_t *ctx, size_t bytes)
 		ctx->wait.tried = ngx_palloc(ctx->request->pool, bytes + 1);
 	ctx->wait.bytes = bytes;
 	return ctx->wait.tried != NULL;
-}
-
-const char *
-ngx_http_kvroute_queue_set(ngx_http_kvroute_srv_conf_t *up,
-    const ngx_str_t *value)
-{
-	ngx_int_t n;
-
-	if (value->len == 3 && ngx_strncmp(value->data, "off", 3) == 0) {
-		up->queue = 0;
-		return NULL;
-	}
-	n = ngx_atoi(value->data, value->len);
-	if (n == NGX_ERROR || n < 1 || n > QUEUE_MOST)
-		return "it is \"off\", or how many requests may wait while "
-		    "all servers are full, from 1 to 65536";
-	up->queue = (ngx_uint_t)n;
-	if (up->queue_timeout == 0)
-		up->queue_timeout = TIMEOUT_MS;
-	return NULL;
-}
-
-const char *
-ngx_http_kvroute_queue_timeout_set(ngx_http_kvroute_srv_conf_t *up,
-    const ngx_str_t *value)
-{
-	ngx_str_t text = *value;
-	ngx_int_t ms = ngx_parse_time(&text, 0);
-
-	if (ms == NGX_ERROR || ms < TIMEOUT_LEAST || ms > TIMEOUT_MOST)
-		return "it is a time from 10ms to 1h";
-	up->queue_timeout = (ngx_msec_t)ms;
-	return NULL;
 }
 
 /* Without a limit no server is ever full. */

@@ -24,11 +24,6 @@ ngx_int_t ngx_http_kvroute_queue_wait(ngx_http_kvroute_ctx_t *ctx,
 bool ngx_http_kvroute_all_full(const ngx_http_kvroute_srv_conf_t *up);
 /* A peer was given back. */
 void ngx_http_kvroute_queue_freed(ngx_http_kvroute_srv_conf_t *up);
-/* These two return what is wrong, or NULL. */
-const char *ngx_http_kvroute_queue_set(ngx_http_kvroute_srv_conf_t *up,
-    const ngx_str_t *value);
-const char *ngx_http_kvroute_queue_timeout_set(
-    ngx_http_kvroute_srv_conf_t *up, const ngx_str_t *value);
 /* Warns if it cannot have an effect. */
 void ngx_http_kvroute_queue_check(ngx_conf_t *cf,
     ngx_http_kvroute_srv_conf_t *up);

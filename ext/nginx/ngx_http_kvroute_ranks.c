@@ -26,61 +26,9 @@
 
 enum { RANKS_MAX = 1024 };
 
-static const char HEADER[] = "X-Data-Parallel-Rank";
+static ngx_str_t header = ngx_string("X-Data-Parallel-Rank");
 
 /* -------------------------------------------------------- configuration --- */
-
-/* Those that nginx, or the body behind them, needs. */
-static const char *const kept[] = { "Host", "Connection", "Content-Length",
-    "Transfer-Encoding", "Content-Type", "Accept-Encoding", "Expect", "Upgrade",
-    "TE", "Authorization", "Cookie" };
-
-static bool
-is_token(const ngx_str_t *text)
-{
-	size_t i;
-
-	for (i = 0; i < text->len; i++) {
-		u_char c = text->data[i];
-
-		if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-		    (c >= '0' && c <= '9') || c == '-' || c == '_'))
-			return false;
-	}
-	return text->len > 0;
-}
-
-const char *
-ngx_http_kvroute_rank_header_set(ngx_http_kvroute_srv_conf_t *up,
-    const ngx_str_t *name)
-{
-	size_t i;
-
-	if (!is_token(name))
-		return "rank_header= is the name of a header: letters, digits, "
-		    "\"-\" and \"_\"";
-	for (i = 0; i < sizeof(kept) / sizeof(kept[0]); i++)
-		if (name->len == ngx_strlen(kept[i]) && ngx_strncasecmp(
-		    name->data, (u_char *)kept[i], name->len) == 0)
-			return "rank_header= names a header with another "
-			    "meaning";
-	up->rank_header = *name;
-	return NULL;
-}
-
-const char *
-ngx_http_kvroute_ranks_set(ngx_http_kvroute_srv_conf_t *up,
-    ngx_http_kvroute_server_t *server, const ngx_str_t *text)
-{
-	ngx_int_t n = ngx_atoi(text->data, text->len);
-
-	if (n == NGX_ERROR || n < 1 || n > RANKS_MAX)
-		return "ranks= is the number of data-parallel ranks behind the "
-		    "address, 1 to 1024";
-	server->ranks = (uint32_t)n;
-	up->ranked = true;
-	return NULL;
-}
 
 /* A name has one address at least, once it has any. */
 static ngx_uint_t
@@ -107,9 +55,6 @@ ngx_http_kvroute_ranks_check(ngx_conf_t *cf, ngx_http_kvroute_srv_conf_t *up)
 	ngx_http_upstream_rr_peers_t *peers = up->upstream->peer.data;
 	ngx_uint_t n = 0;
 
-	if (up->rank_header.len == 0) {
-		ngx_str_set(&up->rank_header, HEADER);
-	}
 	if (!up->ranked)
 		return NGX_OK;
 	for (; peers != NULL; peers = peers->next)
@@ -125,12 +70,11 @@ ngx_http_kvroute_ranks_check(ngx_conf_t *cf, ngx_http_kvroute_srv_conf_t *up)
 
 /* ------------------------------------------------------------- the head --- */
 
-/* Is this line a header of that name? */
 static bool
-line_names(const u_char *p, const u_char *end, const ngx_str_t *name)
+is_rank_line(const u_char *p, const u_char *end)
 {
-	return (size_t)(end - p) > name->len && p[name->len] == ':' &&
-	    ngx_strncasecmp((u_char *)p, name->data, name->len) == 0;
+	return (size_t)(end - p) > header.len && p[header.len] == ':' &&
+	    ngx_strncasecmp((u_char *)p, header.data, header.len) == 0;
 }
 
 static u_char *
@@ -143,13 +87,13 @@ line_behind(u_char *p, u_char *last)
 
 /* Copies the head without such lines; returns where its empty line is. */
 static u_char *
-head_copy(ngx_buf_t *to, ngx_buf_t *from, const ngx_str_t *name)
+head_copy(ngx_buf_t *to, ngx_buf_t *from)
 {
 	u_char *p = from->pos, *end;
 
 	for (; p < from->last && *p != '\r'; p = end) {
 		end = line_behind(p, from->last);
-		if (!line_names(p, end, name))
+		if (!is_rank_line(p, end))
 			to->last = ngx_cpymem(to->last, p, (size_t)(end - p));
 	}
 	return p;
@@ -169,7 +113,6 @@ has_head(ngx_http_request_t *r)
 ngx_int_t
 ngx_http_kvroute_rank_prepare(ngx_http_kvroute_ctx_t *ctx)
 {
-	ngx_str_t *name = &ctx->up->rank_header;
 	ngx_http_request_t *r = ctx->request;
 	ngx_buf_t *head, *b;
 	u_char *rest;
@@ -184,10 +127,10 @@ ngx_http_kvroute_rank_prepare(ngx_http_kvroute_ctx_t *ctx)
 	}
 	head = r->upstream->request_bufs->buf;
 	b = ngx_create_temp_buf(r->pool, (size_t)(head->last - head->pos) +
-	    name->len + sizeof(": \r\n") + NGX_INT32_LEN);
+	    header.len + sizeof(": \r\n") + NGX_INT32_LEN);
 	if (b == NULL)
 		return NGX_ERROR;
-	rest = head_copy(b, head, name);
+	rest = head_copy(b, head);
 	ctx->rank_head = b;
 	ctx->rank_at = b->last;
 	ctx->rank_rest.data = rest;
@@ -207,8 +150,7 @@ ngx_http_kvroute_rank_write(ngx_http_kvroute_ctx_t *ctx)
 	if (p == NULL)
 		return;
 	if (ctx->rank >= 0)
-		p = ngx_sprintf(p, "%V: %i\r\n", &ctx->up->rank_header,
-		    ctx->rank);
+		p = ngx_sprintf(p, "%V: %i\r\n", &header, ctx->rank);
 	p = ngx_cpymem(p, ctx->rank_rest.data, ctx->rank_rest.len);
 	ctx->rank_head->last = p;
 }

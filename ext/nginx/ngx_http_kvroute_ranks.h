@@ -8,11 +8,6 @@
 
 #include "ngx_http_kvroute_conf.h"
 
-/* These two return what is wrong, or NULL. */
-const char *ngx_http_kvroute_ranks_set(ngx_http_kvroute_srv_conf_t *up,
-    ngx_http_kvroute_server_t *server, const ngx_str_t *text);
-const char *ngx_http_kvroute_rank_header_set(ngx_http_kvroute_srv_conf_t *up,
-    const ngx_str_t *name);
 /* Is there room for so many? The peers are known. */
 ngx_int_t ngx_http_kvroute_ranks_check(ngx_conf_t *cf,
     ngx_http_kvroute_srv_conf_t *up);

@@ -10,10 +10,7 @@ char *ngx_http_kvroute_affinity_set(ngx_conf_t *cf, ngx_command_t *cmd,
 char *ngx_http_kvroute_responses_set(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 void ngx_http_kvroute_session_create(ngx_http_kvroute_loc_conf_t *loc);
-void ngx_http_kvroute_session_merge(ngx_http_kvroute_loc_conf_t *loc,
-    const ngx_http_kvroute_loc_conf_t *of);
-/* What is wrong, or NULL. */
-const char *ngx_http_kvroute_secret_read(ngx_conf_t *cf,
-    ngx_http_kvroute_srv_conf_t *up, const ngx_str_t *file);
+ngx_int_t ngx_http_kvroute_session_merge(ngx_conf_t *cf,
+    ngx_http_kvroute_loc_conf_t *loc, const ngx_http_kvroute_loc_conf_t *of);
 
 #endif

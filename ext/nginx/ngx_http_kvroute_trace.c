@@ -21,6 +21,7 @@
 #include "ngx_http_kvroute_trace.h"
 
 #include "ngx_http_kvroute_ctx.h"
+#include "ngx_http_kvroute_param.h"
 #include "ngx_http_kvroute_reader.h"
 #include "ngx_http_kvroute_try.h"
 
@@ -32,30 +33,7 @@ enum {
 	ALL = 1000000           /* parts of the sample */
 };
 
-struct ngx_http_kvroute_trace_s {
-	ngx_open_file_t *file;
-	ngx_uint_t sample;      /* parts of ALL */
-};
-
 /* ------------------------------------------------------------ directive --- */
-
-/* sample=1% or sample=0.05% */
-static bool
-sample_parse(ngx_str_t *arg, ngx_uint_t *sample)
-{
-	static const char head[] = "sample=";
-	size_t n = sizeof(head) - 1;
-	ngx_int_t parts;
-
-	if (arg->len < n + 2 || ngx_strncmp(arg->data, head, n) != 0 ||
-	    arg->data[arg->len - 1] != '%')
-		return false;
-	parts = ngx_atofp(arg->data + n, arg->len - n - 1, 4);
-	if (parts == NGX_ERROR || parts < 1 || parts > ALL)
-		return false;
-	*sample = (ngx_uint_t)parts;
-	return true;
-}
 
 char *
 ngx_http_kvroute_trace_set(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
@@ -63,6 +41,7 @@ ngx_http_kvroute_trace_set(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 	ngx_http_kvroute_loc_conf_t *loc = conf;
 	ngx_str_t *args = cf->args->elts;
 	ngx_http_kvroute_trace_t *trace;
+	char *wrong;
 
 	if (loc->trace != NGX_CONF_UNSET_PTR)
 		return "is duplicate";
@@ -73,11 +52,13 @@ ngx_http_kvroute_trace_set(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 	trace = ngx_pcalloc(cf->pool, sizeof(*trace));
 	if (trace == NULL)
 		return NGX_CONF_ERROR;
-	trace->sample = ALL;
-	if (cf->args->nelts == 3 && !sample_parse(&args[2], &trace->sample)) {
-		ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-		    "invalid parameter \"%V\"", &args[2]);
+	if (ngx_http_kvroute_param_defaults(cf, "kvroute_trace", trace) !=
+	    NGX_OK)
 		return NGX_CONF_ERROR;
+	if (cf->args->nelts == 3) {
+		wrong = ngx_http_kvroute_param_read(cf, &args[2], trace);
+		if (wrong != NGX_CONF_OK)
+			return wrong;
 	}
 	/* nginx opens it, and reopens it when logs are rotated. */
 	trace->file = ngx_conf_open_file(cf->cycle, &args[1]);

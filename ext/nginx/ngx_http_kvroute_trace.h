@@ -5,6 +5,11 @@
 
 #include "ngx_http_kvroute_conf.h"
 
+struct ngx_http_kvroute_trace_s {
+	ngx_open_file_t *file;
+	ngx_uint_t sample;      /* millionths of the requests */
+};
+
 char *ngx_http_kvroute_trace_set(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 ngx_int_t ngx_http_kvroute_trace_add(ngx_conf_t *cf);

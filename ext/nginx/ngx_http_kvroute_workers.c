@@ -35,8 +35,7 @@ windows_keep(const ngx_http_kvroute_server_t *server,
  * again; `now`: the facts of a worker that exists, or NULL.
  */
 static void
-facts_make(ngx_http_kvroute_srv_conf_t *up,
-    const ngx_http_kvroute_known_t *known, uint32_t rank,
+facts_make(const ngx_http_kvroute_known_t *known, uint32_t rank,
     const struct kvr_worker *now, struct kvr_worker *facts)
 {
 	ngx_http_kvroute_server_t *server = known->server;
@@ -50,7 +49,6 @@ facts_make(ngx_http_kvroute_srv_conf_t *up,
 	}
 	facts->rank = rank;
 	facts->weight = known->weight > 0 ? (double)known->weight : 1.0;
-	facts->retain = up->retain;
 	if (ask && now != NULL) {
 		facts->capacity_tokens = now->capacity_tokens;
 		if (facts->block_tokens == 0)
@@ -59,10 +57,6 @@ facts_make(ngx_http_kvroute_srv_conf_t *up,
 			facts->eviction = now->eviction;
 		windows_keep(server, now, facts);
 	}
-	/* Until there is a capacity to go by. */
-	if (ask && facts->capacity_tokens == 0 &&
-	    facts->retain == KVR_RETAIN_CAPACITY)
-		facts->retain = KVR_RETAIN_AUTO;
 	if (now != NULL)
 		facts->state = now->state;
 }
@@ -81,7 +75,7 @@ rank_ensure(ngx_http_kvroute_srv_conf_t *up, struct kvr *k,
 	if (error == KVR_EBUSY)
 		return error;
 	if (error != KVR_OK) {
-		facts_make(up, known, rank, NULL, &facts);
+		facts_make(known, rank, NULL, &facts);
 		do /* what earlier workers have left goes a piece at a time */
 			error = kvr_worker_add(k, text, known->name_len,
 			    &facts, &id);
@@ -93,7 +87,7 @@ rank_ensure(ngx_http_kvroute_srv_conf_t *up, struct kvr *k,
 	error = kvr_worker_get(k, id, &now);
 	if (error != KVR_OK)
 		return error;
-	facts_make(up, known, rank, &now, &facts);
+	facts_make(known, rank, &now, &facts);
 	return kvr_worker_set(k, id, &facts);
 }
 

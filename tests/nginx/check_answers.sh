@@ -308,7 +308,7 @@ answers_are_part_of_the_next_prompt()
 		done
 	done
 	kept=0
-	location_lines='kvroute_answers off;'
+	location_lines='kvroute_feedback off;'
 	missed_with chat
 	above 'blocks missed without them' "$(cat "$work/missed")" 15
 }

@@ -68,7 +68,6 @@ capacity_is_read_in_every_dialect()
 {
 	for dialect in vllm sglang sglang-old; do
 		server_facts='capacity=auto'
-		kvroute_options='zone=kv:8m retain=capacity'
 		engines=2
 		up --capacity 50000 --block 32 --publish $dialect
 		await_capacities '49984 read 32 capacity, 49984 read 32 capacity'
@@ -117,7 +116,7 @@ windows_told()
 	    kvroute_server $first capacity=auto window=1024 window_mode=dense
 	        window_layers=5;
 	    kvroute_server $second window_mode=dual window=512
-	        window_capacity=4000 window_align=64 window_interval=2048;"
+	        window_capacity=4000 window_interval=2048;"
 	start_nginx kvroute
 	until_true 30 test "$(state_of "$first" capacity)" = 50000 || :
 	is 'modes' "$(state_of "$first" window_mode) $(state_of "$second" \

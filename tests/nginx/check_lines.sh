@@ -18,53 +18,48 @@ wrong_lines()
 {
 	cat <<-'END'
 	kvroute; # invalid number of arguments in "kvroute" directive
-	kvroute zone=kv; # invalid parameter "zone=kv"
+	kvroute zone=kv; # invalid parameter "zone=kv": it is NAME:SIZE, the shared memory of the index
 	kvroute zone=:8m; # invalid parameter "zone=:8m"
 	kvroute zone=kv:; # invalid parameter "zone=kv:"
 	kvroute zone=kv:many; # invalid parameter "zone=kv:many"
 	kvroute zone=kv:8k; # has a zone that is too small
 	kvroute zone=kv:32k; # zone: The region is too small for these options
-	kvroute path=; # invalid parameter "path="
+	kvroute path=; # invalid parameter "path=": it is the file of the index
 	kvroute zone=kv:8m path=kv; # needs "zone=NAME:SIZE" or "path=FILE"
 	kvroute block=256; # needs "zone=NAME:SIZE" or "path=FILE"
 	kvroute zone=kv:8m size=8m; # has "size=" without "path="
 	kvroute path=kv size=none; # invalid parameter "size=none"
-	kvroute zone=kv:8m block=15; # invalid parameter "block=15"
+	kvroute zone=kv:8m block=15; # invalid parameter "block=15": it is the bytes of a block, from 16 to 1048576
 	kvroute zone=kv:8m block=many; # invalid parameter "block=many"
 	kvroute zone=kv:8m workers=0; # invalid parameter "workers=0"
-	kvroute zone=kv:8m workers=4097; # invalid parameter "workers=4097"
-	kvroute zone=kv:8m ttl=0; # invalid parameter "ttl=0"
+	kvroute zone=kv:8m workers=4097; # invalid parameter "workers=4097": it is how many servers the index has room for, from 1 to 4096
+	kvroute zone=kv:8m ttl=0; # invalid parameter "ttl=0": it is how long a cache keeps a prompt, from 1ms
 	kvroute zone=kv:8m ttl=soon; # invalid parameter "ttl=soon"
-	kvroute zone=kv:8m policy=best; # invalid parameter "policy=best"
-	kvroute zone=kv:8m policy=; # invalid parameter "policy="
-	kvroute zone=kv:8m policy=two_tier; # invalid parameter "policy=two_tier"
-	kvroute zone=kv:8m balanced_prefill=2; # invalid parameter "balanced_prefill=2"
-	kvroute zone=kv:8m balanced_bound_slack=3; # invalid parameter "balanced_bound_slack=3"
-	kvroute zone=kv:8m balanced_bound=many; # invalid parameter "balanced_bound=many"
-	kvroute zone=kv:8m balanced_bound=-1; # invalid parameter "balanced_bound=-1"
-	kvroute zone=kv:8m balanced_bound=1000000.1; # invalid parameter "balanced_bound=1000000.1"
-	kvroute zone=kv:8m retain=long; # invalid parameter "retain=long"
-	kvroute zone=kv:8m shadow=hash; # invalid parameter "shadow=hash"
+	kvroute zone=kv:8m policy=balanced; # invalid parameter "policy=balanced": the parameters of "kvroute" are zone=, path=, size=
+	kvroute zone=kv:8m balanced_bound=2; # invalid parameter "balanced_bound=2": the parameters of "kvroute" are
+	kvroute zone=kv:8m retain=auto; # invalid parameter "retain=auto": the parameters
+	kvroute zone=kv:8m rank_header=X-Rank; # invalid parameter "rank_header=X-Rank": the parameters
+	kvroute zone=kv:8m shadow=hash; # invalid parameter "shadow=hash": it is the method that chooses: least_conn or round_robin
 	kvroute zone=kv:8m affinity=-1; # invalid parameter "affinity=-1"
-	kvroute zone=kv:8m affinity=16777217; # invalid parameter "affinity=16777217"
+	kvroute zone=kv:8m affinity=16777217; # invalid parameter "affinity=16777217": it is the number of places for sessions and state, from 0 to 16777216
 	kvroute zone=kv:8m affinity=many; # invalid parameter "affinity=many"
 	kvroute zone=kv:8m affinity=1000000; # zone: The region is too small for these options
 	kvroute zone=kv:8m secret=; # invalid parameter "secret="
-	kvroute path=kv journal=64; # "journal=64": the size is a power of two from 64k to 1g
-	kvroute path=kv journal=0; # "journal=0": the size is a power of two
-	kvroute path=kv journal=3m; # "journal=3m": the size is a power of two
-	kvroute zone=kv:8m poll=on; # "poll=on": it is "off", or a time from 100ms to 1m
-	kvroute zone=kv:8m poll=0; # "poll=0": it is "off", or a time from
-	kvroute zone=kv:8m poll=99ms; # "poll=99ms": it is "off", or a time from
-	kvroute zone=kv:8m poll=61s; # "poll=61s": it is "off", or a time from
-	kvroute zone=kv:8m poll_path=metrics; # "poll_path=metrics": it is a path of an engine that begins with "/"
+	kvroute path=kv journal=64; # "journal=64": it is the size of the journal, a power of two, from 64k to 1g
+	kvroute path=kv journal=0; # "journal=0": it is the size of the journal, a power of two
+	kvroute path=kv journal=3m; # "journal=3m": it is the size of the journal, a power of two
+	kvroute zone=kv:8m poll=on; # "poll=on": it is "off", or the time from one poll to the next, from 100ms to 1m
+	kvroute zone=kv:8m poll=0; # "poll=0": it is "off", or the time from one poll
+	kvroute zone=kv:8m poll=99ms; # "poll=99ms": it is "off", or the time from one poll
+	kvroute zone=kv:8m poll=61s; # "poll=61s": it is "off", or the time from one poll
+	kvroute zone=kv:8m poll_path=metrics; # "poll_path=metrics": it is a path of an engine, which begins with "/" and has no spaces, of at most 200 bytes
 	kvroute zone=kv:8m poll_path=; # invalid parameter "poll_path="
-	kvroute zone=kv:8m "poll_path=/a b"; # "poll_path=/a b": it has a character that no path has
+	kvroute zone=kv:8m "poll_path=/a b"; # "poll_path=/a b": it is a path of an engine
 	kvroute zone=kv:8m gray=on; # "gray=on": it is "off", or how many times slower than the others a server may be, from 2 to 100
 	kvroute zone=kv:8m gray=1; # "gray=1": it is "off", or how many times
 	kvroute zone=kv:8m gray=101; # "gray=101": it is "off", or how many times
-	kvroute zone=kv:8m slow_start=500ms; # "slow_start=500ms": it is "off", or a time from 1s to 1h
-	kvroute zone=kv:8m slow_start=2h; # "slow_start=2h": it is "off", or a time from 1s
+	kvroute zone=kv:8m slow_start=500ms; # "slow_start=500ms": it is "off", or how long a new server has a reduced load, from 1s to 1h
+	kvroute zone=kv:8m slow_start=2h; # "slow_start=2h": it is "off", or how long
 	kvroute zone=kv:8m queue=0; # "queue=0": it is "off", or how many requests may wait while all servers are full, from 1 to 65536
 	kvroute zone=kv:8m queue=65537; # "queue=65537": it is "off", or how many requests
 	kvroute zone=kv:8m queue=all; # "queue=all": it is "off", or how many requests
@@ -72,33 +67,34 @@ wrong_lines()
 	kvroute queue=100; # needs "zone=NAME:SIZE" or "path=FILE"
 	kvroute zone=kv:8m queue_timeout=10s; # has "queue_timeout=" without "queue="
 	kvroute zone=kv:8m queue=off queue_timeout=10s; # has "queue_timeout=" without "queue="
-	kvroute zone=kv:8m queue=9 queue_timeout=9ms; # "queue_timeout=9ms": it is a time from 10ms to 1h
-	kvroute zone=kv:8m queue=9 queue_timeout=61m; # "queue_timeout=61m": it is a time from
-	kvroute zone=kv:8m queue=9 queue_timeout=soon; # "queue_timeout=soon": it is a time from
-	kvroute path=kv journal=2g; # "journal=2g": the size is a power of two
-	kvroute path=kv journal=much; # "journal=much": the size is a power of two
+	kvroute zone=kv:8m queue=9 queue_timeout=9ms; # "queue_timeout=9ms": it is the longest wait, from 10ms to 1h
+	kvroute zone=kv:8m queue=9 queue_timeout=61m; # "queue_timeout=61m": it is the longest wait
+	kvroute zone=kv:8m queue=9 queue_timeout=soon; # "queue_timeout=soon": it is the longest wait
+	kvroute path=kv journal=2g; # "journal=2g": it is the size of the journal, a power of two
+	kvroute path=kv journal=much; # "journal=much": it is the size of the journal, a power of two
 	kvroute journal=4m zone=kv:8m; # has "journal=" without "path=": kvroute-sync reads a file
 	kvroute journal=4m path=kv; # has "journal=" without "secret=": all machines need the same one
-	kvroute zone=kv:8m colour=red; # invalid parameter "colour=red"
+	kvroute zone=kv:8m colour=red; # invalid parameter "colour=red": the parameters of "kvroute" are zone=
+	kvroute zone=kv:8m gray; # invalid parameter "gray": the parameters of "kvroute" are
 	kvroute zone=kv:8m; kvroute zone=kw:8m; # is duplicate
 	kvroute zone=engines:8m; # "engines"
 	kvroute_server 127.0.0.1:1; # invalid number of arguments
-	kvroute_server 127.0.0.1:1 capacity=0; # invalid parameter "capacity=0"
+	kvroute_server 127.0.0.1:1 capacity=0; # invalid parameter "capacity=0": it is "auto", or the tokens of KV cache
 	kvroute_server 127.0.0.1:1 capacity=automatic; # invalid parameter "capacity=automatic"
 	kvroute_server 127.0.0.1:1 sequences=7; # invalid parameter "sequences=7"
-	kvroute_server 127.0.0.1:1 speed=9; # invalid parameter "speed=9"
-	kvroute_server 127.0.0.1:1 eviction=none; # invalid parameter "eviction=none"
+	kvroute_server 127.0.0.1:1 speed=9; # invalid parameter "speed=9": the parameters of "kvroute_server" are capacity=, prefill_rate=
+	kvroute_server 127.0.0.1:1 eviction=none; # invalid parameter "eviction=none": it is the order of evictions: released or leaf
 	kvroute_server 127.0.0.1:1 block_tokens=-1; # invalid parameter "block_tokens=-1"
-	kvroute_server 127.0.0.1:1 prefill_rate=fast; # invalid parameter "prefill_rate=fast"
-	kvroute_server 127.0.0.1:1 max_batched=; # invalid parameter "max_batched="
+	kvroute_server 127.0.0.1:1 prefill_rate=fast; # invalid parameter "prefill_rate=fast": it is tokens a second, from 1
+	kvroute_server 127.0.0.1:1 max_batched=512; # invalid parameter "max_batched=512": the parameters of
 	kvroute_server 127.0.0.1:1 window=0; # invalid parameter "window=0"
 	kvroute_server 127.0.0.1:1 window=many; # invalid parameter "window=many"
-	kvroute_server 127.0.0.1:1 window_mode=half; # invalid parameter "window_mode=half"
-	kvroute_server 127.0.0.1:1 window_layers=101; # invalid parameter "window_layers=101"
+	kvroute_server 127.0.0.1:1 window_mode=half; # invalid parameter "window_mode=half": it is the part of windows that the engine keeps: full or boundary or dense or dual
+	kvroute_server 127.0.0.1:1 window_layers=101; # invalid parameter "window_layers=101": it is the layers with a window for each layer without, from 0 to 100
 	kvroute_server 127.0.0.1:1 window_size=1; # invalid parameter "window_size=1"
-	kvroute_server 127.0.0.1:1 window_align=-1; # invalid parameter "window_align=-1"
+	kvroute_server 127.0.0.1:1 window_align=64; # invalid parameter "window_align=64": the parameters of
 	kvroute_server 127.0.0.1:1 window_interval=0; # invalid parameter "window_interval=0"
-	kvroute_server 127.0.0.1:1 window_capacity=auto; # invalid parameter "window_capacity=auto"
+	kvroute_server 127.0.0.1:1 window_capacity=auto; # invalid parameter "window_capacity=auto": it is the tokens of the memory for windows, from 1
 	kvroute_server 127.0.0.1:1 window_mode=auto; # invalid parameter "window_mode=auto"
 	kvroute_server 127.0.0.1:1 window_mode=dense; # "window_mode=" needs "window=" or "capacity=auto"
 	kvroute_server 127.0.0.1:1 window=1024; # facts about windows need "window_mode=boundary", "dense" or "dual"
@@ -117,21 +113,23 @@ wrong_lines()
 	|kvroute_affinity x_session_id; # invalid parameter "x_session_id": has no variable
 	|kvroute_affinity ''; # has no variable
 	|kvroute_affinity $nothing; # unknown "nothing" variable
-	|kvroute_affinity auto mode=best; # "mode=best": the modes are hard and tie
-	|kvroute_affinity auto mode=; # "mode=": the modes are hard and tie
-	|kvroute_affinity auto ttl=0; # "ttl=0": ttl= is a time of at most 30 days
-	|kvroute_affinity auto ttl=31d; # "ttl=31d": ttl= is a time of at most 30 days
-	|kvroute_affinity auto ttl=soon; # "ttl=soon": ttl= is a time of at most 30 days
+	|kvroute_affinity auto mode=best; # "mode=best": it is how a session is bound: hard or tie
+	|kvroute_affinity auto mode=; # "mode=": it is how a session is bound
+	|kvroute_affinity auto ttl=0; # "ttl=0": it is how long a session that sends nothing is remembered, from 1ms to 30d
+	|kvroute_affinity auto ttl=31d; # "ttl=31d": it is how long a session
+	|kvroute_affinity auto ttl=soon; # "ttl=soon": it is how long a session
 	|kvroute_affinity auto off; # "off": is for itself
 	|kvroute_affinity off; kvroute_affinity auto; # is duplicate
 	|kvroute_responses; # invalid number of arguments
 	|kvroute_responses yes; # "yes": it is on, off, or ttl= with a time of at most 30 days
-	|kvroute_responses ttl=0; # "ttl=0": it is on, off, or ttl=
+	|kvroute_responses ttl=0; # "ttl=0": it is how long an id that is not used is remembered, from 1ms to 30d
 	|kvroute_responses on ttl=1h; # invalid number of arguments
 	|kvroute_responses on; kvroute_responses off; # is duplicate
 	|kvroute_bypass; # invalid number of arguments
 	|kvroute_trace; # invalid number of arguments
-	|kvroute_trace file sample=101%; # sample=101%
+	|kvroute_answers off; # unknown directive "kvroute_answers"
+	|kvroute_trace file sample=101%; # "sample=101%": it is the share of requests, from 0.0001% to 100%
+	|kvroute_trace file simple=1%; # "simple=1%": the parameters of "kvroute_trace" are sample=
 	|kvroute_trace file sample=; # sample=
 	END
 }
@@ -216,7 +214,7 @@ two_upstreams_at_once()
 	server_list="server $(address 1);"
 	http_lines="upstream others {
 		zone others 256k;
-		kvroute zone=kw:2m block=128 policy=dynamo balanced_bound=1.25;
+		kvroute zone=kw:2m block=128;
 		server $(address 2);
 	}"
 	# shellcheck disable=SC2016
@@ -231,7 +229,7 @@ two_upstreams_at_once()
 	until_true 20 no_leases
 	is 'upstreams in JSON' "$(json '[.upstreams[] | .name + " " + .policy
 	    + " " + (.block | tostring) + " " + (.reasons | add | tostring)]
-	    | sort | join(", ")')" 'engines balanced 256 1, others dynamo 128 2'
+	    | sort | join(", ")')" 'engines balanced 256 1, others balanced 128 2'
 	is 'requests in metrics' "$(status /metrics | awk '
 	    /^kvroute_nginx_requests_total\{/ {
 		match($0, /upstream="[a-z]*"/)

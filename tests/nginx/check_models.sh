@@ -400,7 +400,7 @@ salt_is_set_in_pieces()
 salt_separates_the_index()
 {
 	location_lines='kvroute_salt $http_x_tenant; kvroute_max_body 8k;
-	    kvroute_answers off;'
+	    kvroute_feedback off;'
 	log=kv
 	processes=1
 	up

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * ngx_http_kvroute_param.h - parameters NAME=VALUE of directives: one table,
+ * one parser.
+ */
+#ifndef NGX_HTTP_KVROUTE_PARAM_H
+#define NGX_HTTP_KVROUTE_PARAM_H
+
+#include "ngx_http_kvroute_conf.h"
+
+/*
+ * The parameters of one directive are fields of one struct. Writes their
+ * defaults; nothing else of the struct changes.
+ */
+ngx_int_t ngx_http_kvroute_param_defaults(ngx_conf_t *cf,
+    const char *directive, void *fields);
+/*
+ * Reads an argument of the current directive. On an error the log has its name,
+ * its value and the expected one.
+ */
+char *ngx_http_kvroute_param_read(ngx_conf_t *cf, ngx_str_t *argument,
+    void *fields);
+/* Logs that the argument is invalid, and the reason. */
+char *ngx_http_kvroute_param_refuse(ngx_conf_t *cf, ngx_str_t *argument,
+    const char *why);
+/* Does the current directive have the parameter NAME? */
+bool ngx_http_kvroute_param_given(ngx_conf_t *cf, const char *name);
+/* Is this argument NAME=...? Then *value is the rest. */
+bool ngx_http_kvroute_param_is(const ngx_str_t *argument, const char *name,
+    ngx_str_t *value);
+
+#endif
