@@ -31,6 +31,15 @@ digits_write(char to[WRITER_DIGITS], uint64_t n)
 }
 
 void
+hex_write(char to[WRITER_HEX], uint64_t n)
+{
+	size_t i;
+
+	for (i = WRITER_HEX; i-- > 0; n >>= 4)
+		to[i] = "0123456789abcdef"[n & 15];
+}
+
+void
 writer_number(struct writer *w, uint64_t n)
 {
 	char digits[WRITER_DIGITS];

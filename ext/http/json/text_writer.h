@@ -34,7 +34,7 @@ struct writer {
 	unsigned busy; /* calls of this report that found a lock held */
 };
 
-enum { WRITER_DIGITS = 20 }; /* of the largest number */
+enum { WRITER_DIGITS = 20, WRITER_HEX = 16 }; /* of the largest number */
 
 void writer_put(struct writer *w, const void *bytes, size_t n);
 void writer_text(struct writer *w, const char *text);
@@ -45,5 +45,7 @@ void writer_free(struct writer *w, void *memory);
 
 /* Writes the decimal digits of n, no NUL; returns the end. */
 char *digits_write(char to[WRITER_DIGITS], uint64_t n);
+/* All hexadecimal digits of n, no NUL. */
+void hex_write(char to[WRITER_HEX], uint64_t n);
 
 #endif

@@ -26,22 +26,4 @@ status_again(struct writer *to, int error)
 	return !to->failed;
 }
 
-/* kvroute_PROXY_GROUP_NAMESUFFIX; group and suffix may be NULL. */
-struct metric {
-	const char *proxy, *group, *name, *suffix;
-};
-
-/* The lines ahead of the samples of a metric. */
-void metric_head(struct writer *to, const struct metric *m, const char *type,
-    const char *help);
-/* Its name and the upstream; more labels may follow. */
-void metric_sample(struct writer *to, const struct metric *m,
-    const struct status_upstream *up);
-/* The end of the labels, and the value. */
-void metric_number(struct writer *to, uint64_t n);
-/* upstream="NAME", as a label of Prometheus. */
-void status_label(struct writer *to, const struct status_upstream *up);
-/* The name of a worker, as the value of a label. */
-void status_name_put(struct writer *to, const char *name, size_t n);
-
 #endif

@@ -9,13 +9,7 @@
 #include <string.h>
 
 #include "body.h"
-#include "json_writer.h"
-#include "status_health.h"
-#include "status_loads.h"
-#include "status_peers.h"
-#include "status_queue.h"
-#include "status_tenants.h"
-#include "status_times.h"
+#include "status_parts.h"
 
 static const char *const costs[] = {
 	[KVR_COST_BALANCED] = "balanced",
@@ -63,25 +57,52 @@ status_blocked(const struct kvr *k)
 	return error == KVR_EBUSY;
 }
 
-/* ------------------------------------------------------- an upstream --- */
+/* ----------------------------------------------------------- the region --- */
+
+struct journal {
+	uint64_t bytes, written, overruns;
+	int64_t beat_age;       /* -1: there was no beat */
+};
+
+static const struct fact journal_facts[] = {
+	{ "bytes", NULL, FACT(struct journal, bytes), NULL },
+	{ "written", NULL, FACT(struct journal, written), NULL },
+	{ "overruns", NULL, FACT(struct journal, overruns), NULL },
+	{ "beat_age", NULL, FACT(struct journal, beat_age), NULL }
+};
+
+#define OF_REGION(field) { #field, NULL, FACT(struct kvr_stats, field), NULL }
+/* kvr_metrics(3) has the metrics of these. */
+static const struct fact region_facts[] = {
+	{ "bytes", NULL, FACT(struct kvr_stats, region_bytes), NULL },
+	OF_REGION(cells),
+	OF_REGION(cells_free),
+	OF_REGION(blocks),
+	OF_REGION(held_blocks),
+	OF_REGION(leases),
+	OF_REGION(evicted_region),
+	OF_REGION(truncated),
+	OF_REGION(recoveries),
+	OF_REGION(busy_writes),
+	OF_REGION(lease_reaps),
+	OF_REGION(affinity_entries),
+	OF_REGION(affinity_bindings)
+};
 
 static void
 journal_put(struct json *j, const struct kvr_stats *s)
 {
 	const int64_t age = kvr_clock_now() - s->journal_beat;
+	const struct journal journal = { .bytes = s->journal_bytes,
+	    .written = s->journal_written, .overruns = s->journal_overruns,
+	    .beat_age = s->journal_beat < 0 ? -1 : age < 0 ? 0 : age };
 
 	if (s->journal_bytes == 0) {
 		json_null(j, "journal");
 		return;
 	}
 	json_map(j, "journal");
-	json_whole(j, "bytes", s->journal_bytes);
-	json_whole(j, "written", s->journal_written);
-	json_whole(j, "overruns", s->journal_overruns);
-	if (s->journal_beat < 0)
-		json_null(j, "beat_age");
-	else
-		json_real(j, "beat_age", age < 0 ? 0 : (double)age / 1e9);
+	facts_json(j, FACTS(journal_facts), &journal);
 	json_map_end(j);
 }
 
@@ -89,59 +110,9 @@ static void
 region_put(struct json *j, const struct kvr *k, const struct kvr_stats *s)
 {
 	json_map(j, "region");
-	json_whole(j, "bytes", s->region_bytes);
-	json_whole(j, "cells", s->cells);
-	json_whole(j, "cells_free", s->cells_free);
-	json_whole(j, "blocks", s->blocks);
-	json_whole(j, "held_blocks", s->held_blocks);
-	json_whole(j, "leases", s->leases);
-	json_whole(j, "evicted_region", s->evicted_region);
-	json_whole(j, "truncated", s->truncated);
-	json_whole(j, "recoveries", s->recoveries);
-	json_whole(j, "busy_writes", s->busy_writes);
-	json_whole(j, "lease_reaps", s->lease_reaps);
-	json_whole(j, "affinity_entries", s->affinity_entries);
-	json_whole(j, "affinity_bindings", s->affinity_bindings);
+	facts_json(j, FACTS(region_facts), s);
 	journal_put(j, s);
 	tenants_json(j, k);
-	json_map_end(j);
-}
-
-static void
-requests_put(struct json *j, const struct counters *c)
-{
-	uint32_t i;
-
-	json_map(j, "reasons");
-	for (i = 0; i < REASONS; i++) {
-		if (reason_occurs(i))
-			json_whole(j, reason_name(i),
-			    c == NULL ? 0 : c->reason[i]);
-	}
-	json_map_end(j);
-	json_map(j, "endpoints");
-	for (i = 0; i < ENDPOINTS; i++)
-		json_whole(j, endpoint_name((enum endpoint)i),
-		    c == NULL ? 0 : c->endpoint[i]);
-	json_map_end(j);
-}
-
-static void
-counters_put(struct json *j, const struct counters *all)
-{
-	const char *group = NULL;
-	size_t i;
-
-	for (i = 0; i < counters_shown; i++) {
-		const struct counter *c = &counter_list[i];
-
-		if (c->group != group && group != NULL)
-			json_map_end(j);
-		if (c->group != group)
-			json_map(j, c->group);
-		group = c->group;
-		json_whole(j, c->name, counter_value(all, i));
-	}
 	json_map_end(j);
 }
 
@@ -153,39 +124,48 @@ struct worker {
 	struct kvr_worker_stats stats;
 	char name[KVR_NAME_MAX];
 	size_t name_length;
+	/* as texts */
+	const char *state, *source, *window_mode, *retain;
+	bool overloaded;
 };
 
-static void
-load_put(struct json *j, const struct kvr_worker_stats *s)
-{
-	json_bool(j, "overloaded", s->overloaded != 0);
-	json_whole(j, "requests", s->requests);
-	json_whole(j, "prefill_tokens", s->prefill_tokens);
-	json_real(j, "backlog", s->backlog);
-	json_real(j, "prefill_rate", s->prefill_rate);
-	json_whole(j, "held_blocks", s->held_blocks);
-}
-
-static void
-hits_put(struct json *j, const struct kvr_worker_stats *s)
-{
-	json_text(j, "retain", NAME_IN(retains, s->retain));
-	json_whole(j, "lease_opens", s->lease_opens);
-	json_whole(j, "prompt_tokens", s->prompt_tokens);
-	json_whole(j, "predicted_tokens", s->predicted_tokens);
-	json_whole(j, "best_tokens", s->best_tokens);
-	json_whole(j, "reports", s->calibration.reports);
-	json_whole(j, "unreported", s->calibration.unreported);
-	json_whole(j, "reported_tokens", s->calibration.reported_tokens);
-	json_whole(j, "report_predicted_tokens",
-	    s->calibration.predicted_tokens);
-	json_whole(j, "usage_prompt_tokens",
-	    s->calibration.usage_prompt_tokens);
-	json_whole(j, "usage_cached_tokens",
-	    s->calibration.usage_cached_tokens);
-	json_whole(j, "learnt_capacity", s->learnt_capacity);
-	json_whole(j, "learnt_block", s->learnt_block);
-}
+#define OF_WORKER(name, field) { name, NULL, FACT(struct worker, field), NULL }
+#define OF_STATS(field) OF_WORKER(#field, stats.field)
+/* kvr_metrics(3) has the metrics of these. */
+static const struct fact worker_facts[] = {
+	OF_WORKER("state", state),
+	OF_WORKER("weight", facts.weight),
+	OF_WORKER("capacity", facts.capacity_tokens),
+	OF_WORKER("capacity_source", source),
+	OF_WORKER("block_tokens", facts.block_tokens),
+	OF_WORKER("window_mode", window_mode),
+	OF_WORKER("window", facts.window_tokens),
+	OF_WORKER("window_capacity", facts.window_capacity),
+	OF_WORKER("overloaded", overloaded),
+	OF_STATS(requests),
+	OF_STATS(prefill_tokens),
+	OF_STATS(backlog),
+	OF_STATS(prefill_rate),
+	OF_STATS(held_blocks)
+};
+static const struct fact hit_facts[] = {
+	OF_WORKER("retain", retain),
+	OF_STATS(lease_opens),
+	OF_STATS(prompt_tokens),
+	OF_STATS(predicted_tokens),
+	OF_STATS(best_tokens),
+	OF_WORKER("reports", stats.calibration.reports),
+	OF_WORKER("unreported", stats.calibration.unreported),
+	OF_WORKER("reported_tokens", stats.calibration.reported_tokens),
+	OF_WORKER("report_predicted_tokens",
+	    stats.calibration.predicted_tokens),
+	OF_WORKER("usage_prompt_tokens",
+	    stats.calibration.usage_prompt_tokens),
+	OF_WORKER("usage_cached_tokens",
+	    stats.calibration.usage_cached_tokens),
+	OF_STATS(learnt_capacity),
+	OF_STATS(learnt_block)
+};
 
 /* Where is the name among those asked? The search begins behind the last. */
 static bool
@@ -205,15 +185,6 @@ is_asked(const struct status_upstream *up, const struct worker *w, size_t *at)
 	return false;
 }
 
-static void
-source_put(struct json *j, const struct worker *w, bool asked)
-{
-	if (w->facts.capacity_tokens == 0)
-		json_null(j, "capacity_source");
-	else
-		json_text(j, "capacity_source", asked ? "read" : "told");
-}
-
 /* An order still counts once the server is back. */
 static const char *
 state_of(const struct status_upstream *up, const struct worker *w)
@@ -227,25 +198,28 @@ state_of(const struct status_upstream *up, const struct worker *w)
 }
 
 static void
+texts_set(struct worker *w, const struct status_upstream *up, bool asked)
+{
+	w->state = state_of(up, w);
+	w->source = w->facts.capacity_tokens == 0 ? NULL :
+	    asked ? "read" : "told";
+	w->window_mode = NAME_IN(windows, w->facts.window_mode);
+	w->retain = NAME_IN(retains, w->stats.retain);
+	w->overloaded = w->stats.overloaded != 0;
+}
+
+static void
 worker_put(struct json *j, const struct status_upstream *up,
-    const struct worker *w, bool ranked, bool asked)
+    const struct worker *w, bool ranked)
 {
 	json_map(j, NULL);
 	json_bytes(j, "name", w->name, w->name_length);
 	if (ranked)
 		json_whole(j, "rank", w->facts.rank);
-	json_text(j, "state", state_of(up, w));
-	json_real(j, "weight", w->facts.weight);
-	json_whole(j, "capacity", w->facts.capacity_tokens);
-	source_put(j, w, asked);
-	json_whole(j, "block_tokens", w->facts.block_tokens);
-	json_text(j, "window_mode", NAME_IN(windows, w->facts.window_mode));
-	json_whole(j, "window", w->facts.window_tokens);
-	json_whole(j, "window_capacity", w->facts.window_capacity);
-	load_put(j, &w->stats);
+	facts_json(j, FACTS(worker_facts), w);
 	loads_json(j, up, w->id);
 	health_json(j, up, w->name, w->name_length);
-	hits_put(j, &w->stats);
+	facts_json(j, FACTS(hit_facts), w);
 	json_map_end(j);
 }
 
@@ -344,14 +318,15 @@ is_ranked(const struct worker *all, size_t n, size_t i)
 
 static void
 workers_put(struct json *j, const struct status_upstream *up,
-    const struct worker *all, size_t n)
+    struct worker *all, size_t n)
 {
 	size_t i, at = 0;
 
 	json_list(j, "workers");
-	for (i = 0; i < n; i++)
-		worker_put(j, up, &all[i], is_ranked(all, n, i),
-		    is_asked(up, &all[i], &at));
+	for (i = 0; i < n; i++) {
+		texts_set(&all[i], up, is_asked(up, &all[i], &at));
+		worker_put(j, up, &all[i], is_ranked(all, n, i));
+	}
 	json_list_end(j);
 }
 
@@ -422,8 +397,7 @@ upstream_put(struct json *j, const struct status_upstream *up)
 	region_put(j, up->kvr, &s);
 	peers_json(j, up->kvr);
 	sums_put(j, workers, n);
-	requests_put(j, up->counters);
-	counters_put(j, up->counters);
+	counters_json(j, up->counters);
 	times_json(j, up->counters);
 	queue_json(j, up);
 	workers_put(j, up, workers, n);

@@ -1,103 +1,161 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* status_loads.c - see status_loads.h. */
-#include "status_loads.h"
+/* status_loads.c - loads, health and waiting requests, see status_parts.h. */
+#include "status_parts.h"
 
-#include "status_in.h"
+#include <string.h>
 
-static const struct status_load *
-load_of(const struct status_upstream *up, uint64_t worker)
+/* ---------------------------------------------------------------- loads --- */
+
+#define DECIMAL(field) FACT_DECIMAL, offsetof(struct status_load, field)
+
+static const struct fact load_facts[] = {
+	{ "running", "polled_running", DECIMAL(running),
+	    "Requests that the engine says it runs." },
+	{ "waiting", "polled_waiting", DECIMAL(waiting),
+	    "Requests that the engine says wait there." },
+	{ "usage", "polled_usage", FACT(struct status_load, usage),
+	    "Share of its KV cache in use, as the engine says." },
+	{ "surplus", "polled_surplus", DECIMAL(surplus),
+	    "Of these requests, those that were not booked." },
+	{ "age", "polled_age_seconds", FACT(struct status_load, age),
+	    "Since the engine said so." }
+};
+
+void
+loads_json(struct json *j, const struct status_upstream *up, uint64_t worker)
 {
 	size_t i;
 
 	for (i = 0; i < up->n_loads; i++)
 		if (up->loads[i].worker == worker)
-			return &up->loads[i];
-	return NULL;
-}
-
-void
-loads_json(struct json *j, const struct status_upstream *up, uint64_t worker)
-{
-	const struct status_load *l = load_of(up, worker);
-
-	if (l == NULL) {
+			break;
+	if (i == up->n_loads) {
 		json_null(j, "polled");
 		return;
 	}
 	json_map(j, "polled");
-	json_whole(j, "running", l->running);
-	json_whole(j, "waiting", l->waiting);
-	if (l->usage < 0)
-		json_null(j, "usage");
-	else
-		json_real(j, "usage", l->usage);
-	json_whole(j, "surplus", l->surplus);
-	json_real(j, "age", l->age);
+	facts_json(j, FACTS(load_facts), &up->loads[i]);
 	json_map_end(j);
 }
 
-/* ------------------------------------------------------------- metrics --- */
-
-/* With three decimals. */
-static void
-put_decimal(struct writer *to, double value)
+static const void *
+load_at(void *context, const struct status_upstream *up, size_t i)
 {
-	const uint64_t n = value > 0 ? (uint64_t)(value * 1000 + 0.5) : 0;
-
-	writer_number(to, n / 1000);
-	writer_text(to, n % 1000 < 10 ? ".00" : n % 1000 < 100 ? ".0" : ".");
-	writer_number(to, n % 1000);
-}
-
-static const struct {
-	const char *name, *help;
-} figures[] = {
-	{ "running", "Requests that the engine says it runs." },
-	{ "waiting", "Requests that the engine says wait there." },
-	{ "usage", "Share of its KV cache in use, as the engine says." },
-	{ "surplus", "Of these requests, those that were not booked." },
-	{ "age_seconds", "Since the engine said so." }
-};
-enum { FIGURES = sizeof(figures) / sizeof(figures[0]) };
-
-static double
-figure_of(const struct status_load *l, size_t i)
-{
-	const double values[FIGURES] = { (double)l->running,
-	    (double)l->waiting, l->usage, (double)l->surplus, l->age };
-
-	return values[i];
+	(void)context;
+	return i < up->n_loads ? &up->loads[i] : NULL;
 }
 
 static void
-sample_put(const struct status *s, const struct status_upstream *up,
-    const struct status_load *l, size_t i, struct writer *to)
+load_labels(struct metrics *m, const void *object)
 {
-	metric_sample(to, &(struct metric){ s->proxy, "polled",
-	    figures[i].name, NULL }, up);
-	writer_text(to, ",worker=\"");
-	status_name_put(to, l->name, l->name_length);
-	writer_text(to, "\",rank=\"");
-	writer_number(to, l->rank);
-	writer_text(to, "\"} ");
-	put_decimal(to, figure_of(l, i));
-	writer_text(to, "\n");
+	const struct status_load *l = object;
+
+	metric_label(m, "worker", l->name, l->name_length);
+	metric_label_whole(m, "rank", l->rank);
 }
 
 void
-loads_metrics(const struct status *s, struct writer *to)
+loads_metrics(struct metrics *m, const struct status *s)
 {
-	size_t i, u, k, all = 0;
+	facts_metrics(m, s, FACTS(load_facts), &(struct fact_rows){
+	    .at = load_at, .labels = load_labels });
+}
 
-	for (u = 0; u < s->upstreams; u++)
-		all += s->upstream[u].n_loads;
-	for (i = 0; all > 0 && i < FIGURES; i++) {
-		metric_head(to, &(struct metric){ s->proxy, "polled",
-		    figures[i].name, NULL }, "gauge", figures[i].help);
-		for (u = 0; u < s->upstreams; u++)
-			for (k = 0; k < s->upstream[u].n_loads; k++)
-				if (figure_of(&s->upstream[u].loads[k], i) >= 0)
-					sample_put(s, &s->upstream[u],
-					    &s->upstream[u].loads[k], i, to);
+/* --------------------------------------------------------------- health --- */
+
+struct health_row {
+	const struct status_health *worker;
+	const char *what;
+	bool gray, warming;
+};
+
+static const struct fact health_facts[] = {
+	{ "health", NULL, FACT(struct health_row, what), NULL },
+	{ NULL, "gray", FACT(struct health_row, gray),
+	    "Is the worker left alone, since it is slow or failing?" },
+	{ NULL, "warming", FACT(struct health_row, warming),
+	    "Does it get a part of its load only?" }
+};
+
+void
+health_json(struct json *j, const struct status_upstream *up, const char *name,
+    size_t n)
+{
+	struct health_row row = { .what = NULL };
+	size_t i;
+
+	for (i = 0; i < up->n_healths; i++)
+		if (up->healths[i].name_length == n &&
+		    memcmp(up->healths[i].name, name, n) == 0)
+			break;
+	if (i < up->n_healths)
+		row.what = up->healths[i].what;
+	facts_json(j, FACTS(health_facts), &row);
+}
+
+static const void *
+health_at(void *context, const struct status_upstream *up, size_t i)
+{
+	struct health_row *row = context;
+
+	if (i >= up->n_healths)
+		return NULL;
+	row->worker = &up->healths[i];
+	row->what = row->worker->what;
+	row->gray = strcmp(row->what, "slow") == 0 ||
+	    strcmp(row->what, "failing") == 0;
+	row->warming = strcmp(row->what, "warming") == 0;
+	return row;
+}
+
+static void
+health_labels(struct metrics *m, const void *object)
+{
+	const struct health_row *row = object;
+
+	metric_label(m, "worker", row->worker->name,
+	    row->worker->name_length);
+}
+
+void
+health_metrics(struct metrics *m, const struct status *s)
+{
+	struct health_row row;
+
+	facts_metrics(m, s, FACTS(health_facts), &(struct fact_rows){
+	    .at = health_at, .context = &row, .labels = health_labels });
+}
+
+/* ---------------------------------------------------------------- queue --- */
+
+static const struct fact queue_facts[] = {
+	{ "waiting", "waiting", FACT(struct status_upstream, waiting),
+	    "Requests that wait for a worker that is not full." },
+	{ "most", NULL, FACT(struct status_upstream, queue), NULL }
+};
+
+void
+queue_json(struct json *j, const struct status_upstream *up)
+{
+	if (up->queue == 0) {
+		json_null(j, "queue");
+		return;
 	}
+	json_map(j, "queue");
+	facts_json(j, FACTS(queue_facts), up);
+	json_map_end(j);
+}
+
+static const void *
+queue_at(void *context, const struct status_upstream *up, size_t i)
+{
+	(void)context;
+	return i == 0 && up->queue > 0 ? up : NULL;
+}
+
+void
+queue_metrics(struct metrics *m, const struct status *s)
+{
+	facts_metrics(m, s, FACTS(queue_facts), &(struct fact_rows){
+	    .at = queue_at });
 }

@@ -15,13 +15,7 @@
  * The proxy's counters follow, its histograms, and other machines. Upstreams
  * without an index have only these.
  */
-#include "status_health.h"
-#include "status_in.h"
-#include "status_loads.h"
-#include "status_peers.h"
-#include "status_tenants.h"
-#include "status_queue.h"
-#include "status_times.h"
+#include "status_parts.h"
 
 #include <string.h>
 
@@ -31,10 +25,9 @@ struct text {
 	const char *at, *end; /* what is not copied yet */
 };
 
-/* What is merged. */
+/* The texts to be merged. */
 struct merge {
 	struct writer *to;
-	const char *proxy;
 	struct text *text;    /* those with an index come first */
 	size_t n, with_index;
 };
@@ -102,6 +95,7 @@ heads_pass(struct writer *to, struct text *t, bool put)
 static void
 sample_put(struct writer *to, const struct text *t, const char *end)
 {
+	struct metrics m = { .to = to };
 	const char *p = t->at;
 	bool labels;
 
@@ -109,8 +103,7 @@ sample_put(struct writer *to, const struct text *t, const char *end)
 		p++;
 	labels = p < end && *p == '{';
 	writer_put(to, t->at, (size_t)(p - t->at));
-	writer_text(to, "{");
-	status_label(to, t->up);
+	metric_label(&m, "upstream", t->up->name, t->up->name_length);
 	if (labels)
 		p++;
 	writer_text(to, labels ? "," : "}");
@@ -143,85 +136,7 @@ texts_merge(const struct merge *m)
 	}
 }
 
-/* -------------------------------------------- counters of the proxy --- */
-
-static struct metric
-counter_of(const struct merge *m, const char *group, const char *name)
-{
-	return (struct metric){ m->proxy, group, name, "_total" };
-}
-
-/* Named after what it counts: requests of a reason, of an endpoint. */
-static void
-kind_put(const struct merge *m, const struct text *t, const char *name,
-    const char *key, const char *kind, uint64_t n)
-{
-	const struct metric of = counter_of(m, NULL, name);
-
-	metric_sample(m->to, &of, t->up);
-	writer_text(m->to, ",");
-	writer_text(m->to, key);
-	writer_text(m->to, "=\"");
-	writer_text(m->to, kind);
-	writer_text(m->to, "\"");
-	metric_number(m->to, n);
-}
-
-static void
-reasons_put(const struct merge *m)
-{
-	const struct metric of = counter_of(m, NULL, "requests");
-	const struct counters *c;
-	uint32_t reason;
-	size_t i;
-
-	metric_head(m->to, &of, "counter", "Choices of a server, by reason.");
-	for (i = 0; i < m->n; i++) {
-		c = m->text[i].up->counters;
-		for (reason = 0; c != NULL && reason < REASONS; reason++)
-			if (reason_occurs(reason))
-				kind_put(m, &m->text[i], "requests", "reason",
-				    reason_name(reason), c->reason[reason]);
-	}
-}
-
-static void
-endpoints_put(const struct merge *m)
-{
-	const struct metric of = counter_of(m, NULL, "endpoints");
-	const struct counters *c;
-	size_t i, kind;
-
-	metric_head(m->to, &of, "counter", "Requests, by kind of endpoint.");
-	for (i = 0; i < m->n; i++) {
-		c = m->text[i].up->counters;
-		for (kind = 0; c != NULL && kind < ENDPOINTS; kind++)
-			kind_put(m, &m->text[i], "endpoints", "endpoint",
-			    endpoint_name((enum endpoint)kind),
-			    c->endpoint[kind]);
-	}
-}
-
-static void
-counters_put(const struct merge *m)
-{
-	const struct counter *c;
-	struct metric of;
-	size_t i, j;
-
-	for (j = 0; j < counters_shown; j++) {
-		c = &counter_list[j];
-		of = counter_of(m, c->group, c->name);
-		metric_head(m->to, &of, "counter", c->help);
-		for (i = 0; i < m->n; i++) {
-			metric_sample(m->to, &of, m->text[i].up);
-			metric_number(m->to, counter_value(
-			    m->text[i].up->counters, j));
-		}
-	}
-}
-
-/* ----------------------------------------------------------- together --- */
+/* ------------------------------------------------------------- together --- */
 
 static bool
 texts_make(struct merge *m, const struct status *s)
@@ -242,7 +157,8 @@ texts_make(struct merge *m, const struct status *s)
 void
 status_metrics(const struct status *s, struct writer *to)
 {
-	struct merge m = { .to = to, .proxy = s->proxy, .n = s->upstreams };
+	struct merge m = { .to = to, .n = s->upstreams };
+	struct metrics out = { .to = to, .prefix = s->proxy };
 	size_t i;
 
 	m.text = writer_alloc(to, (m.n + 1) * sizeof(*m.text));
@@ -251,15 +167,13 @@ status_metrics(const struct status *s, struct writer *to)
 	memset(m.text, 0, (m.n + 1) * sizeof(*m.text));
 	if (texts_make(&m, s)) {
 		texts_merge(&m);
-		reasons_put(&m);
-		endpoints_put(&m);
-		counters_put(&m);
-		times_metrics(s, to);
-		loads_metrics(s, to);
-		health_metrics(s, to);
-		tenants_metrics(s, to);
-		queue_metrics(s, to);
-		peers_metrics(s, to);
+		counters_metrics(&out, s);
+		times_metrics(&out, s);
+		loads_metrics(&out, s);
+		health_metrics(&out, s);
+		tenants_metrics(&out, s);
+		queue_metrics(&out, s);
+		peers_metrics(&out, s);
 	} else {
 		to->failed = true;
 	}

@@ -1,25 +1,26 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * status_tenants.c - see status_tenants.h. There may be a thousand; those that
- * have most are shown. Their names are not in the index: they go by digests,
- * which the shares beside them tell apart where each has its own.
+ * status_tenants.c - tenants, see status_parts.h. There may be a thousand; the
+ * JSON has those with most bytes, metrics have all. The index has digests in
+ * place of their names.
  */
-#include "status_tenants.h"
+#include "status_parts.h"
 
 #include <stdlib.h>
 
 #include "status_in.h"
 
-enum { SHOWN = 16, HEX = 16, AT_ONCE = 64, ROWS_MAX = KVR_TENANTS_MAX + 1 };
+enum { SHOWN = 16, AT_ONCE = 64, ROWS_MAX = KVR_TENANTS_MAX + 1 };
+#define ROWS_BYTES ((ROWS_MAX + AT_ONCE) * sizeof(struct kvr_tenant))
 
-static void
-hex_put(char to[HEX], uint64_t digest)
-{
-	int i;
-
-	for (i = HEX; i-- > 0; digest >>= 4)
-		to[i] = "0123456789abcdef"[digest & 15];
-}
+static const struct fact tenant_facts[] = {
+	{ "share", "tenant_share", FACT(struct kvr_tenant, share),
+	    "Its share of a full one." },
+	{ "bytes", "tenant_bytes", FACT(struct kvr_tenant, bytes),
+	    "What a tenant has of the index." },
+	{ "evicted", "tenant_evicted_total", FACT(struct kvr_tenant, evicted),
+	    "What it lost in a full one." }
+};
 
 /* Those with most bytes come first. */
 static int
@@ -57,17 +58,15 @@ rows_read(struct writer *to, const struct kvr *k, struct kvr_tenant *rows,
 static void
 tenant_put(struct json *j, const struct kvr_tenant *t)
 {
-	char digest[HEX];
+	char digest[WRITER_HEX];
 
-	hex_put(digest, t->digest);
+	hex_write(digest, t->digest);
 	json_map(j, NULL);
 	if (t->digest == 0)
 		json_null(j, "tenant");
 	else
 		json_bytes(j, "tenant", digest, sizeof(digest));
-	json_whole(j, "share", t->share);
-	json_whole(j, "bytes", t->bytes);
-	json_whole(j, "evicted", t->evicted);
+	facts_json(j, FACTS(tenant_facts), t);
 	json_map_end(j);
 }
 
@@ -89,8 +88,7 @@ rows_put(struct json *j, struct kvr_tenant *rows, size_t n)
 void
 tenants_json(struct json *j, const struct kvr *k)
 {
-	struct kvr_tenant *rows = writer_alloc(j->to, (ROWS_MAX + AT_ONCE) *
-	    sizeof(*rows));
+	struct kvr_tenant *rows = writer_alloc(j->to, ROWS_BYTES);
 	size_t n;
 
 	if (rows == NULL)
@@ -104,81 +102,47 @@ tenants_json(struct json *j, const struct kvr *k)
 
 /* ------------------------------------------------------------- metrics --- */
 
-static const struct {
-	const char *name, *type, *help;
-} figures[] = {
-	{ "tenant_bytes", "gauge", "What a tenant has of the index." },
-	{ "tenant_share", "gauge", "Its share of a full one." },
-	{ "tenant_evicted_total", "counter", "What it lost in a full one." }
+/* The rows of the latest upstream. */
+struct reading {
+	struct writer *to;
+	struct kvr_tenant *rows;
+	size_t n;
 };
 
-static uint64_t
-figure_of(const struct kvr_tenant *t, size_t figure)
-{
-	const uint64_t all[] = { t->bytes, t->share, t->evicted };
-
-	return all[figure];
-}
-
-static struct metric
-metric_of(const struct status *s, size_t figure)
-{
-	return (struct metric){ .proxy = s->proxy,
-	    .name = figures[figure].name };
-}
-
-static void
-sample_put(const struct status *s, const struct status_upstream *up,
-    const struct kvr_tenant *t, size_t figure, struct writer *to)
-{
-	const struct metric m = metric_of(s, figure);
-	char digest[HEX];
-
-	hex_put(digest, t->digest);
-	metric_sample(to, &m, up);
-	writer_text(to, ",tenant=\"");
-	if (t->digest == 0)
-		writer_text(to, "rest");
-	else
-		writer_put(to, digest, sizeof(digest));
-	writer_text(to, "\"");
-	metric_number(to, figure_of(t, figure));
-}
-
 /* All samples of a metric stand together: each index is read for each. */
-static void
-figure_put(const struct status *s, struct kvr_tenant *rows, size_t figure,
-    struct writer *to)
+static const void *
+tenant_at(void *context, const struct status_upstream *up, size_t i)
 {
-	const struct metric m = metric_of(s, figure);
-	bool begun = false;
-	size_t u, i, n;
+	struct reading *r = context;
 
-	for (u = 0; u < s->upstreams; u++) {
-		const struct status_upstream *up = &s->upstream[u];
+	if (i == 0 && (up->kvr == NULL ||
+	    !rows_read(r->to, up->kvr, r->rows, &r->n)))
+		r->n = 0;
+	return i < r->n ? &r->rows[i] : NULL;
+}
 
-		if (up->kvr == NULL || !rows_read(to, up->kvr, rows, &n))
-			continue;
-		if (n > 0 && !begun)
-			metric_head(to, &m, figures[figure].type,
-			    figures[figure].help);
-		begun |= n > 0;
-		for (i = 0; i < n; i++)
-			sample_put(s, up, &rows[i], figure, to);
-	}
+static void
+tenant_labels(struct metrics *m, const void *object)
+{
+	const struct kvr_tenant *t = object;
+	char digest[WRITER_HEX];
+
+	hex_write(digest, t->digest);
+	if (t->digest == 0)
+		metric_label_text(m, "tenant", "rest");
+	else
+		metric_label_plain(m, "tenant", digest, sizeof(digest));
 }
 
 void
-tenants_metrics(const struct status *s, struct writer *to)
+tenants_metrics(struct metrics *m, const struct status *s)
 {
-	struct kvr_tenant *rows = writer_alloc(to, (ROWS_MAX + AT_ONCE) *
-	    sizeof(*rows));
-	size_t figure;
+	struct reading r = { .to = m->to };
 
-	if (rows == NULL)
+	r.rows = writer_alloc(m->to, ROWS_BYTES);
+	if (r.rows == NULL)
 		return;
-	for (figure = 0; figure < sizeof(figures) / sizeof(figures[0]);
-	    figure++)
-		figure_put(s, rows, figure, to);
-	writer_free(to, rows);
+	facts_metrics(m, s, FACTS(tenant_facts), &(struct fact_rows){
+	    .at = tenant_at, .context = &r, .labels = tenant_labels });
+	writer_free(m->to, r.rows);
 }

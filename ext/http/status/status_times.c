@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* status_times.c - see status_times.h. */
-#include "status_times.h"
-
-#include "status_in.h"
+/* status_times.c - histograms, see status_parts.h. */
+#include "status_parts.h"
 
 static const struct histogram nothing;
 
@@ -28,84 +26,55 @@ times_json(struct json *j, const struct counters *all)
 
 /* ------------------------------------------------------------- metrics --- */
 
-struct series {
-	struct writer *to;
-	const char *proxy;
-	const struct histogram_form *form;
-};
-
 static void
-sample_begin(const struct series *s, const char *suffix,
-    const struct status_upstream *up)
+sample_of(struct metrics *m, const struct histogram_form *form,
+    const char *suffix, const struct status_upstream *up)
 {
-	metric_sample(s->to, &(struct metric){ s->proxy, NULL, s->form->name,
-	    suffix }, up);
-}
-
-/* Nanoseconds as seconds, with no more decimals than it takes. */
-static void
-seconds_put(struct writer *to, uint64_t ns)
-{
-	uint64_t part = ns % 1000000000, one = 100000000;
-	char digit;
-
-	writer_number(to, ns / 1000000000);
-	if (part > 0)
-		writer_text(to, ".");
-	for (; part > 0; part %= one, one /= 10) {
-		digit = (char)('0' + part / one);
-		writer_put(to, &digit, 1);
-	}
+	sample_begin(m, &(struct metric){ NULL, form->name, suffix }, up);
 }
 
 static void
-bucket_put(const struct series *s, const struct status_upstream *up, size_t i,
-    uint64_t n)
+bucket_put(struct metrics *m, const struct histogram_form *form,
+    const struct status_upstream *up, size_t i, uint64_t n)
 {
-	sample_begin(s, "_seconds_bucket", up);
-	writer_text(s->to, ",le=\"");
-	if (i < s->form->bounds)
-		seconds_put(s->to, s->form->bound[i]);
+	sample_of(m, form, "_seconds_bucket", up);
+	if (i < form->bounds)
+		metric_label_seconds(m, "le", form->bound[i]);
 	else
-		writer_text(s->to, "+Inf");
-	writer_text(s->to, "\"");
-	metric_number(s->to, n);
+		metric_label_text(m, "le", "+Inf");
+	metric_whole(m, n);
 }
 
 /* Each bucket counts those before it too. */
 static void
-samples_put(const struct series *s, const struct status_upstream *up,
-    const struct histogram *h)
+samples_put(struct metrics *m, const struct histogram_form *form,
+    const struct status_upstream *up, const struct histogram *h)
 {
 	uint64_t n = 0;
 	size_t i;
 
-	for (i = 0; i <= s->form->bounds; i++) {
+	for (i = 0; i <= form->bounds; i++) {
 		n += h->count[i];
-		bucket_put(s, up, i, n);
+		bucket_put(m, form, up, i, n);
 	}
-	sample_begin(s, "_seconds_sum", up);
-	writer_text(s->to, "} ");
-	seconds_put(s->to, h->sum);
-	writer_text(s->to, "\n");
-	sample_begin(s, "_seconds_count", up);
-	metric_number(s->to, n);
+	sample_of(m, form, "_seconds_sum", up);
+	metric_seconds(m, h->sum, 0);
+	sample_of(m, form, "_seconds_count", up);
+	metric_whole(m, n);
 }
 
 void
-times_metrics(const struct status *s, struct writer *to)
+times_metrics(struct metrics *m, const struct status *s)
 {
+	const struct histogram_form *form = histogram_forms;
 	size_t i, kind;
 
-	for (kind = 0; kind < HISTOGRAMS; kind++) {
-		const struct series of = { to, s->proxy,
-		    &histogram_forms[kind] };
-
-		metric_head(to, &(struct metric){ s->proxy, NULL,
-		    of.form->name, "_seconds" }, "histogram", of.form->help);
+	for (kind = 0; kind < HISTOGRAMS; kind++, form++) {
+		metric_head_histogram(m, &(struct metric){ NULL, form->name,
+		    "_seconds" }, form->help);
 		for (i = 0; i < s->upstreams; i++)
 			if (s->upstream[i].counters != NULL)
-				samples_put(&of, &s->upstream[i],
+				samples_put(m, form, &s->upstream[i],
 				    &s->upstream[i].counters->histogram[kind]);
 	}
 }

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* metric_writer.c - see metric_writer.h. */
+#include "metric_writer.h"
+
+#include <string.h>
+
+static const uint64_t second = 1000000000;
+
+static void
+name_put(struct metrics *m, const struct metric *name)
+{
+	writer_text(m->to, "kvroute_");
+	writer_text(m->to, m->prefix);
+	writer_text(m->to, "_");
+	if (name->group != NULL) {
+		writer_text(m->to, name->group);
+		writer_text(m->to, "_");
+	}
+	writer_text(m->to, name->name);
+	if (name->suffix != NULL)
+		writer_text(m->to, name->suffix);
+}
+
+static void
+head_put(struct metrics *m, const struct metric *name, const char *type,
+    const char *help)
+{
+	if (help != NULL) {
+		writer_text(m->to, "# HELP ");
+		name_put(m, name);
+		writer_text(m->to, " ");
+		writer_text(m->to, help);
+		writer_text(m->to, "\n");
+	}
+	writer_text(m->to, "# TYPE ");
+	name_put(m, name);
+	writer_text(m->to, " ");
+	writer_text(m->to, type);
+	writer_text(m->to, "\n");
+}
+
+static bool
+is_total(const struct metric *name)
+{
+	static const char end[] = "_total";
+	const char *last = name->suffix != NULL ? name->suffix : name->name;
+	const size_t n = strlen(last);
+
+	return n >= sizeof(end) - 1 &&
+	    strcmp(last + n - (sizeof(end) - 1), end) == 0;
+}
+
+void
+metric_head(struct metrics *m, const struct metric *name, const char *help)
+{
+	head_put(m, name, is_total(name) ? "counter" : "gauge", help);
+}
+
+void
+metric_head_histogram(struct metrics *m, const struct metric *name,
+    const char *help)
+{
+	head_put(m, name, "histogram", help);
+}
+
+/* The decimals of part / one, so many, or until the rest is 0. */
+static void
+decimals_put(struct writer *w, uint64_t part, uint64_t one, unsigned places)
+{
+	unsigned i;
+	char digit;
+
+	for (i = 0; places == 0 ? part > 0 : i < places; i++) {
+		one /= 10;
+		digit = (char)('0' + part / one);
+		part %= one;
+		writer_put(w, &digit, 1);
+	}
+}
+
+static void
+seconds_put(struct writer *w, uint64_t ns, unsigned places)
+{
+	writer_number(w, ns / second);
+	if (places == 0 && ns % second == 0)
+		return;
+	writer_text(w, ".");
+	decimals_put(w, ns % second, second, places);
+}
+
+/* --------------------------------------------------------------- labels --- */
+
+void
+metric_begin(struct metrics *m, const struct metric *name)
+{
+	name_put(m, name);
+	m->labelled = false;
+}
+
+static void
+label_begin(struct metrics *m, const char *label)
+{
+	writer_text(m->to, m->labelled ? "," : "{");
+	writer_text(m->to, label);
+	writer_text(m->to, "=\"");
+	m->labelled = true;
+}
+
+static bool
+must_escape(char c)
+{
+	return c == '"' || c == '\\';
+}
+
+void
+metric_label(struct metrics *m, const char *label, const char *text, size_t n)
+{
+	const char *at = text, *end = text + n, *from = text;
+
+	label_begin(m, label);
+	for (; at < end; at++) {
+		if (!must_escape(*at))
+			continue;
+		writer_put(m->to, from, (size_t)(at - from));
+		writer_put(m->to, "\\", 1);
+		from = at;
+	}
+	writer_put(m->to, from, (size_t)(at - from));
+	writer_text(m->to, "\"");
+}
+
+void
+metric_label_plain(struct metrics *m, const char *label, const char *text,
+    size_t n)
+{
+	size_t i;
+
+	label_begin(m, label);
+	for (i = 0; i < n; i++)
+		writer_put(m->to, text[i] < ' ' || text[i] > '~' ||
+		    must_escape(text[i]) ? "?" : &text[i], 1);
+	writer_text(m->to, "\"");
+}
+
+void
+metric_label_text(struct metrics *m, const char *label, const char *text)
+{
+	metric_label_plain(m, label, text, strlen(text));
+}
+
+void
+metric_label_whole(struct metrics *m, const char *label, uint64_t n)
+{
+	label_begin(m, label);
+	writer_number(m->to, n);
+	writer_text(m->to, "\"");
+}
+
+void
+metric_label_seconds(struct metrics *m, const char *label, uint64_t ns)
+{
+	label_begin(m, label);
+	seconds_put(m->to, ns, 0);
+	writer_text(m->to, "\"");
+}
+
+/* --------------------------------------------------------------- values --- */
+
+static void
+value_begin(struct metrics *m)
+{
+	writer_text(m->to, m->labelled ? "} " : " ");
+}
+
+void
+metric_whole(struct metrics *m, uint64_t n)
+{
+	value_begin(m);
+	writer_number(m->to, n);
+	writer_text(m->to, "\n");
+}
+
+void
+metric_seconds(struct metrics *m, uint64_t ns, unsigned places)
+{
+	value_begin(m);
+	seconds_put(m->to, ns, places);
+	writer_text(m->to, "\n");
+}
+
+void
+metric_real(struct metrics *m, double value)
+{
+	const uint64_t n = value > 0 ? (uint64_t)(value * 1000 + 0.5) : 0;
+
+	value_begin(m);
+	writer_number(m->to, n / 1000);
+	writer_text(m->to, ".");
+	decimals_put(m->to, n % 1000, 1000, 3);
+	writer_text(m->to, "\n");
+}
