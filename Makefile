@@ -107,7 +107,8 @@ $(foreach d,$(TOOL_DIRS),$(eval SEES_$d := $(call upto,$d,$(TOOL_DIRS))))
 $(foreach d,$(BENCH_DIRS),$(eval SEES_$d := \
 	$(call upto,$d,$(BENCH_DIRS)) $(TOOL_DIRS)))
 $(foreach d,$(TEST_DIRS) fuzz,$(eval SEES_$d := $(LIB_DIRS) $(TEST_DIRS) \
-	$(TOOL_DIRS) $(STAND_INS) tools/top $(HTTP_DIRS) ext/sync ext/events \
+	$(TOOL_DIRS) $(STAND_INS) tools/top $(HTTP_DIRS) ext/daemon ext/sync \
+	ext/events \
 	$(BUILD)/gen))
 SEES_tools/replay += $(BUILD)/gen
 SEES_tests/foreign := tools/common
@@ -121,8 +122,9 @@ SEES_bench := $(BENCH_DIRS) $(TOOL_DIRS)
 SEES_bench/nginx := $(HTTP_DIRS)
 SEES_bench/sync := ext/sync $(TOOL_DIRS)
 SEES_bench/events := ext/events tests/stand-ins/engine $(TOOL_DIRS)
-SEES_ext/sync := ext/sync
-SEES_ext/events := ext/events ext/sync
+SEES_ext/daemon := ext/http/json ext/daemon
+SEES_ext/sync := ext/http/json ext/daemon ext/sync
+SEES_ext/events := ext/http/json ext/daemon ext/sync ext/events
 includes = -Iinclude $(call quote,$(SEES_$(patsubst %/,%,$(dir $(1)))))
 
 compile_with = $(CC) $(1) $(SHARED_HEADERS) -D_DEFAULT_SOURCE \
@@ -142,6 +144,9 @@ LIB := $(call files_of,$(LIB_DIRS))
 MODULES := $(call files_of,$(TOOL_DIRS))
 # What every proxy needs.
 HTTP := $(call files_of,$(HTTP_DIRS))
+# The part that daemons share.
+DAEMON := $(call files_of,ext/daemon) $(addprefix ext/http/json/,\
+	metric_writer.c text_writer.c)
 # What replicas exchange, without a bus.
 WIRE := $(addprefix ext/sync/,bus_queue.c bus_url.c frame.c siphash.c \
 	roster.c publish.c apply.c apply_records.c apply_workers.c \

@@ -41,6 +41,7 @@ ALLOCATORS := malloc calloc realloc reallocarray aligned_alloc posix_memalign \
 SYSTEM_CALLS := open fstat stat fcntl fchown fchmod madvise read pread readlink \
 	kill ftruncate posix_fallocate getentropy
 TESTED := $(LIB) $(MODULES) $(HTTP) $(WIRE) $(DECODER) $(STREAM) $(TARGETS) \
+	ext/daemon/file_writer.c \
 	$(TOP_TEXT)
 UNDER_TEST := $(TESTED:%.c=$(BUILD)/under-test/%.o)
 
@@ -114,7 +115,7 @@ endif
 $(FUZZ_NUMBERS:%=$(BUILD)/%): fuzzed = $(filter-out \
     $(filter-out $(UNDER),$(PEER) $(UNDER_TEST)) \
     $(patsubst %.c,$(BUILD)/under-test/%.o,$(MODULES) $(HTTP) $(WIRE) \
-        $(DECODER) $(STREAM) $(TARGETS)) \
+        $(DECODER) $(STREAM) $(TARGETS) ext/daemon/file_writer.c) \
     $(call objects,$(filter tests/http/% tests/sync/% tests/events/%,\
         $(HELPERS))),$(filter \
     %.o,$^))
@@ -214,7 +215,7 @@ lint: deps ## check pages, scripts, includes, lengths, circles of files
 	@+$(MAKE) --no-print-directory lint-here
 
 # Files that must not use each other in circles.
-STRAIGHT := $(LIB) $(HTTP) $(WIRE) $(STREAM) \
+STRAIGHT := $(LIB) $(HTTP) $(DAEMON) $(WIRE) $(STREAM) \
 	$(if $(SYNC_IF_POSSIBLE),$(SYNC) $(BUS)) \
 	$(if $(EVENTS_IF_POSSIBLE),$(EVENTS) $(DECODER) $(TARGETS))
 

@@ -27,7 +27,7 @@ EVENTS_NATS_LIBS := $(if $(EVENTS_NATS),-lnats)
 EVENTS := $(addprefix ext/events/,attach.c check.c conf.c discover.c feed.c \
 	follow.c http.c hub.c kvroute-events.c login.c pages.c plane.c pull.c reader.c \
 	record.c say.c serve.c sources.c target.c tell.c) \
-	$(addprefix ext/sync/,status_socket.c bus.c bus_queue.c bus_url.c) \
+	$(addprefix ext/sync/,bus.c bus_queue.c bus_url.c) \
 	$(EVENTS_NATS)
 EVENTS_TOOL := $(BUILD)/kvroute-events
 EVENTS_IF_POSSIBLE := $(call with,$(EVENTS_TOOL),bsd json-c curl zmq \
@@ -35,7 +35,7 @@ EVENTS_IF_POSSIBLE := $(call with,$(EVENTS_TOOL),bsd json-c curl zmq \
 
 all: $(EVENTS_IF_POSSIBLE)
 
-$(EVENTS_TOOL): $(call objects,$(EVENTS) $(DECODER) $(STREAM)) $(STATIC) \
+$(EVENTS_TOOL): $(call objects,$(EVENTS) $(DAEMON) $(DECODER) $(STREAM)) $(STATIC) \
     $(BUILD)/gen/sources
 	$(call say,LINK,$@)
 	$(Q)$(link) -o $@ $(filter %.o,$^) $(STATIC) $(MSGPACK_LIBS) \

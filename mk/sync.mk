@@ -81,11 +81,11 @@ SYNC_TOOL := $(BUILD)/kvroute-sync
 SYNC_IF_POSSIBLE := $(call with,$(SYNC_TOOL),bsd \
 	$(if $(BUS_FOUND),,hiredis nats))
 SYNC := $(addprefix ext/sync/,kvroute-sync.c check.c late.c site.c site_log.c \
-	status_socket.c status_text.c report.c)
+	status_text.c report.c)
 
 all: $(SYNC_IF_POSSIBLE)
 
-$(SYNC_TOOL): $(call objects,$(SYNC) $(WIRE) $(BUS)) $(STATIC) \
+$(SYNC_TOOL): $(call objects,$(SYNC) $(DAEMON) $(WIRE) $(BUS)) $(STATIC) \
     $(BUILD)/gen/sources
 	$(call say,LINK,$@)
 	$(Q)$(link) -o $@ $(filter %.o,$^) $(STATIC) $(BUS_LIBS) -lbsd $(LDLIBS)

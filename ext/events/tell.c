@@ -5,6 +5,9 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "file_writer.h"
+#include "metric_writer.h"
+
 enum { COUNTERS_MAX = 40 };
 /* Blocks and events in a row that make a stream useless that was of use. */
 enum { UNUSED_AFTER_USED = 1000 };
@@ -282,43 +285,53 @@ tell_json(FILE *out, const struct tell_daemon *d)
 /* ----------------------------------------------------------- Prometheus --- */
 
 static void
-put_labels(FILE *out, const char *name, const char *suffix,
-    const struct tell_row *r, const char *label)
+row_begin(struct metrics *m, const struct metric *name,
+    const struct tell_row *r)
 {
-	fprintf(out, "kvroute_events_%s%s{region=", name, suffix);
-	put_text(out, r->region);
-	fputs(",worker=", out);
-	put_text(out, r->conf->worker);
-	fprintf(out, ",rank=\"%" PRIu32 "\"", r->conf->rank);
-	if (label != NULL)
-		fprintf(out, ",kind=\"%s\"", label);
-	fputs("} ", out);
+	metric_begin(m, name);
+	metric_label_text(m, "region", r->region);
+	metric_label_text(m, "worker", r->conf->worker);
+	metric_label_whole(m, "rank", r->conf->rank);
+}
+
+/* The workers of all regions, in their order; NULL: no more. */
+static const struct tell_row *
+row_at(const struct tell_daemon *d, size_t at)
+{
+	size_t i;
+
+	for (i = 0; i < d->n; at -= d->regions[i++].n)
+		if (at < d->regions[i].n)
+			return &d->regions[i].rows[at];
+	return NULL;
 }
 
 /* All samples of a metric stand together. */
 static void
-put_counter(FILE *out, const struct tell_daemon *d, const char *name)
+put_counter(struct metrics *m, const struct tell_daemon *d, const char *text)
 {
+	const struct metric name = { NULL, text, "_total" };
 	struct counter all[COUNTERS_MAX];
-	size_t i, j, c, n;
+	const struct tell_row *r;
+	size_t i, c, n;
 
-	fprintf(out, "# TYPE kvroute_events_%s_total counter\n", name);
-	for (i = 0; i < d->n; i++)
-		for (j = 0; j < d->regions[i].n; j++) {
-			n = collect(&d->regions[i].rows[j], all);
-			for (c = 0; c < n; c++) {
-				if (strcmp(all[c].name, name) != 0)
-					continue;
-				put_labels(out, name, "_total",
-				    &d->regions[i].rows[j], all[c].label);
-				fprintf(out, "%" PRIu64 "\n", all[c].value);
-			}
+	metric_head(m, &name, NULL);
+	for (i = 0; (r = row_at(d, i)) != NULL; i++) {
+		n = collect(r, all);
+		for (c = 0; c < n; c++) {
+			if (strcmp(all[c].name, text) != 0)
+				continue;
+			row_begin(m, &name, r);
+			if (all[c].label != NULL)
+				metric_label_text(m, "kind", all[c].label);
+			metric_whole(m, all[c].value);
 		}
+	}
 }
 
 enum gauge { CONNECTED, COMPLETE, SILENT, LAG, GAUGES };
 
-/* false: not known of this one. */
+/* false: this worker has no such value yet. */
 static bool
 gauge_of(const struct tell_row *r, enum gauge which, int64_t now, double *value)
 {
@@ -340,47 +353,61 @@ gauge_of(const struct tell_row *r, enum gauge which, int64_t now, double *value)
 }
 
 static void
-put_gauge(FILE *out, const struct tell_daemon *d, enum gauge which)
+put_gauge(struct metrics *m, const struct tell_daemon *d, enum gauge which)
 {
 	static const char *const names[GAUGES] = { "connected", "complete",
 	    "silent_seconds", "lag_seconds" };
+	const struct metric name = { .name = names[which] };
 	const int64_t now = kvr_clock_now();
 	const struct tell_row *r;
 	double value;
-	size_t i, j;
+	size_t i;
 
-	fprintf(out, "# TYPE kvroute_events_%s gauge\n", names[which]);
-	for (i = 0; i < d->n; i++)
-		for (j = 0; j < d->regions[i].n; j++) {
-			r = &d->regions[i].rows[j];
-			if (!gauge_of(r, which, now, &value))
-				continue;
-			put_labels(out, names[which], "", r, NULL);
-			fprintf(out, "%.3f\n", value);
-		}
+	metric_head(m, &name, NULL);
+	for (i = 0; (r = row_at(d, i)) != NULL; i++) {
+		if (!gauge_of(r, which, now, &value))
+			continue;
+		row_begin(m, &name, r);
+		metric_real(m, value);
+	}
 }
 
 /* One for each worker: its state and the reason are labels. */
 static void
-put_states(FILE *out, const struct tell_daemon *d)
+put_states(struct metrics *m, const struct tell_daemon *d)
 {
+	const struct metric name = { .name = "state" };
 	const struct tell_row *r;
 	struct tell_state state;
-	size_t i, j;
+	size_t i;
 
-	fputs("# TYPE kvroute_events_state gauge\n", out);
-	for (i = 0; i < d->n; i++)
-		for (j = 0; j < d->regions[i].n; j++) {
-			r = &d->regions[i].rows[j];
-			state = tell_state(r->target, r->use);
-			fputs("kvroute_events_state{region=", out);
-			put_text(out, r->region);
-			fputs(",worker=", out);
-			put_text(out, r->conf->worker);
-			fprintf(out, ",rank=\"%" PRIu32 "\",state=\"%s\","
-			    "reason=\"%s\"} 1\n", r->conf->rank, state.name,
-			    state.reason == NULL ? "" : state.reason);
-		}
+	metric_head(m, &name, NULL);
+	for (i = 0; (r = row_at(d, i)) != NULL; i++) {
+		state = tell_state(r->target, r->use);
+		row_begin(m, &name, r);
+		metric_label_text(m, "state", state.name);
+		metric_label_text(m, "reason", state.reason == NULL ? "" :
+		    state.reason);
+		metric_whole(m, 1);
+	}
+}
+
+static void
+put_daemon(struct metrics *m, const struct tell_daemon *d)
+{
+	const struct metric attached = { .name = "attached" };
+	const struct metric failed = { .name = "reloads_failed_total" };
+	size_t i;
+
+	metric_head(m, &attached, NULL);
+	for (i = 0; i < d->n; i++) {
+		metric_begin(m, &attached);
+		metric_label_text(m, "region", d->regions[i].path);
+		metric_whole(m, d->regions[i].why[0] == '\0');
+	}
+	metric_head(m, &failed, NULL);
+	metric_begin(m, &failed);
+	metric_whole(m, d->reloads_failed);
 }
 
 void
@@ -391,20 +418,14 @@ tell_prometheus(FILE *out, const struct tell_daemon *d)
 	    "replayed_past", "lost", "rejoins", "reconnects", "absences",
 	    "strange", "other_ranks", "malformed", "unread",
 	    "refused", "dropped" };
+	struct writer to = file_writer(out);
+	struct metrics m = { .to = &to, .prefix = "events" };
 	size_t i;
 
-	fputs("# TYPE kvroute_events_attached gauge\n", out);
-	for (i = 0; i < d->n; i++) {
-		fputs("kvroute_events_attached{region=", out);
-		put_text(out, d->regions[i].path);
-		fprintf(out, "} %d\n", d->regions[i].why[0] == '\0');
-	}
-	fprintf(out, "# TYPE kvroute_events_reloads_failed_total counter\n"
-	    "kvroute_events_reloads_failed_total %" PRIu64 "\n",
-	    d->reloads_failed);
-	put_states(out, d);
+	put_daemon(&m, d);
+	put_states(&m, d);
 	for (i = 0; i < GAUGES; i++)
-		put_gauge(out, d, (enum gauge)i);
+		put_gauge(&m, d, (enum gauge)i);
 	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-		put_counter(out, d, names[i]);
+		put_counter(&m, d, names[i]);
 }

@@ -5,8 +5,10 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "file_writer.h"
+#include "metric_writer.h"
+
 #define MS INT64_C(1000000)
-#define SECOND 1e9
 
 enum { COUNTERS = 51 };
 
@@ -178,106 +180,129 @@ status_json(FILE *out, const struct site *sites, size_t n)
 	fputs("]\n", out);
 }
 
+/* ----------------------------------------------------------- Prometheus --- */
+
 static void
-gauge(FILE *out, const char *name, const struct site *s, uint64_t value)
+site_begin(struct metrics *m, const struct metric *name, const struct site *s)
 {
-	fprintf(out, "kvroute_sync_%s{name=\"%s\",region=", name, s->name);
-	put_text(out, s->path, strlen(s->path));
-	fprintf(out, "} %" PRIu64 "\n", value);
+	metric_begin(m, name);
+	metric_label_text(m, "name", s->name);
+	metric_label_text(m, "region", s->path);
 }
 
-static void
-put_fresh(FILE *out, const struct apply_peer *p)
-{
-	fputs(p->state == APPLY_FRESH ? "1" : "0", out);
-}
+enum gauge { CONNECTED, READY, PEERS, PEERS_LEASES, GAUGES };
 
-static void
-put_lag(FILE *out, const struct apply_peer *p)
+static uint64_t
+gauge_of(const struct site *s, enum gauge which)
 {
-	fprintf(out, "%.6f", (double)p->excess / SECOND);
-}
-
-static void
-put_lost(FILE *out, const struct apply_peer *p)
-{
-	fprintf(out, "%" PRIu64, p->lost);
-}
-
-static void
-put_peers(FILE *out, const char *name, const struct site *s,
-    void put(FILE *, const struct apply_peer *))
-{
-	struct apply_peer peers[APPLY_PEERS_MAX];
-	const size_t n = apply_peers(s->apply, peers, APPLY_PEERS_MAX);
-	size_t i;
-
-	for (i = 0; i < n; i++) {
-		fprintf(out, "kvroute_sync_%s{name=\"%s\",region=", name,
-		    s->name);
-		put_text(out, s->path, strlen(s->path));
-		fputs(",host=", out);
-		put_text(out, peers[i].host, peers[i].host_len);
-		fprintf(out, ",origin=\"%016" PRIx64 "\"} ",
-		    peers[i].origin);
-		put(out, &peers[i]);
-		fputc('\n', out);
+	switch (which) {
+	case CONNECTED:
+		return bus_connected(s->bus);
+	case READY:
+		return s->late.ready;
+	case PEERS:
+		return apply_counts(s->apply).peers;
+	default:
+		return apply_counts(s->apply).leases;
 	}
+}
+
+static void
+put_gauges(struct metrics *m, const struct site *sites, size_t n)
+{
+	static const char *const names[GAUGES] = { "connected", "ready",
+	    "peers", "peers_leases" };
+	size_t i, j;
+
+	for (i = 0; i < GAUGES; i++) {
+		const struct metric name = { .name = names[i] };
+
+		metric_head(m, &name, NULL);
+		for (j = 0; j < n; j++) {
+			site_begin(m, &name, &sites[j]);
+			metric_whole(m, gauge_of(&sites[j], (enum gauge)i));
+		}
+	}
+}
+
+static void
+put_fresh(struct metrics *m, const struct apply_peer *p)
+{
+	metric_whole(m, p->state == APPLY_FRESH);
+}
+
+static void
+put_lag(struct metrics *m, const struct apply_peer *p)
+{
+	metric_seconds(m, (uint64_t)p->excess, 6);
 }
 
 /* A frame that came after others was lost until then. */
 static void
-each_peer(FILE *out, const struct site *sites, size_t n)
+put_lost(struct metrics *m, const struct apply_peer *p)
 {
-	static const struct {
-		const char *name;
-		void (*put)(FILE *, const struct apply_peer *);
-	} all[] = {
-		{ "peer_fresh", put_fresh },
-		{ "peer_lag_seconds", put_lag },
-		{ "peer_lost", put_lost }
-	};
-	size_t i, j;
+	metric_whole(m, p->lost);
+}
 
-	for (i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
-		fprintf(out, "# TYPE kvroute_sync_%s gauge\n", all[i].name);
-		for (j = 0; j < n; j++)
-			put_peers(out, all[i].name, &sites[j], all[i].put);
+static const struct peer_gauge {
+	const char *name;
+	void (*put)(struct metrics *, const struct apply_peer *);
+} peer_gauges[] = {
+	{ "peer_fresh", put_fresh },
+	{ "peer_lag_seconds", put_lag },
+	{ "peer_lost", put_lost }
+};
+
+static void
+put_peers(struct metrics *m, const struct peer_gauge *g, const struct site *s)
+{
+	const struct metric name = { .name = g->name };
+	struct apply_peer peers[APPLY_PEERS_MAX];
+	const size_t n = apply_peers(s->apply, peers, APPLY_PEERS_MAX);
+	char origin[WRITER_HEX];
+	size_t i;
+
+	for (i = 0; i < n; i++) {
+		site_begin(m, &name, s);
+		metric_label_plain(m, "host", peers[i].host,
+		    peers[i].host_len);
+		hex_write(origin, peers[i].origin);
+		metric_label_plain(m, "origin", origin, sizeof(origin));
+		g->put(m, &peers[i]);
 	}
+}
+
+static void
+put_total(struct metrics *m, size_t i, const struct site *s, bool first)
+{
+	struct counter all[COUNTERS];
+	struct metric name = { .suffix = "_total" };
+
+	(void)collect(s, all);
+	name.group = all[i].group;
+	name.name = all[i].name;
+	if (first)
+		metric_head(m, &name, NULL);
+	site_begin(m, &name, s);
+	metric_whole(m, all[i].value);
 }
 
 /* All samples of a metric stand together. */
 void
 status_prometheus(FILE *out, const struct site *sites, size_t n)
 {
-	struct counter all[COUNTERS];
-	char name[64];
+	struct writer to = file_writer(out);
+	struct metrics m = { .to = &to, .prefix = "sync" };
 	size_t i, j;
 
-	fputs("# TYPE kvroute_sync_connected gauge\n", out);
-	for (j = 0; j < n; j++)
-		gauge(out, "connected", &sites[j],
-		    bus_connected(sites[j].bus));
-	fputs("# TYPE kvroute_sync_ready gauge\n", out);
-	for (j = 0; j < n; j++)
-		gauge(out, "ready", &sites[j], sites[j].late.ready);
-	fputs("# TYPE kvroute_sync_peers gauge\n", out);
-	for (j = 0; j < n; j++)
-		gauge(out, "peers", &sites[j],
-		    apply_counts(sites[j].apply).peers);
-	fputs("# TYPE kvroute_sync_peers_leases gauge\n", out);
-	for (j = 0; j < n; j++)
-		gauge(out, "peers_leases", &sites[j],
-		    apply_counts(sites[j].apply).leases);
-	each_peer(out, sites, n);
-	for (i = 0; i < COUNTERS && n > 0; i++)
-		for (j = 0; j < n; j++) {
-			(void)collect(&sites[j], all);
-			snprintf(name, sizeof(name), "%s_%s_total",
-			    all[i].group, all[i].name);
-			if (j == 0)
-				fprintf(out, "# TYPE kvroute_sync_%s "
-				    "counter\n", name);
-			gauge(out, name, &sites[j], all[i].value);
-		}
+	put_gauges(&m, sites, n);
+	for (i = 0; i < sizeof(peer_gauges) / sizeof(peer_gauges[0]); i++) {
+		metric_head(&m, &(struct metric){
+		    .name = peer_gauges[i].name }, NULL);
+		for (j = 0; j < n; j++)
+			put_peers(&m, &peer_gauges[i], &sites[j]);
+	}
+	for (i = 0; i < COUNTERS; i++)
+		for (j = 0; j < n; j++)
+			put_total(&m, i, &sites[j], j == 0);
 }

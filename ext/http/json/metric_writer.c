@@ -191,9 +191,12 @@ metric_seconds(struct metrics *m, uint64_t ns, unsigned places)
 void
 metric_real(struct metrics *m, double value)
 {
-	const uint64_t n = value > 0 ? (uint64_t)(value * 1000 + 0.5) : 0;
+	const double size = value < 0 ? -value : value;
+	const uint64_t n = (uint64_t)(size * 1000 + 0.5);
 
 	value_begin(m);
+	if (value < 0)
+		writer_text(m->to, "-");
 	writer_number(m->to, n / 1000);
 	writer_text(m->to, ".");
 	decimals_put(m->to, n % 1000, 1000, 3);
