@@ -137,6 +137,26 @@ raw_begins(struct json_reader *r, place p, place end)
 	return raw_on(r, p, end);
 }
 
+/* False: no memory. Without room, a bounded reader drops what it has. */
+static bool
+text_room(struct json_reader *r, size_t n)
+{
+	if (!r->bounded || n <= r->text.capacity - r->text.length)
+		return hold_reserve(&r->text, n);
+	r->cut = true;
+	r->text.length = 0;
+	return true;
+}
+
+static bool
+text_append(struct json_reader *r, const void *bytes, size_t n)
+{
+	if (!r->bounded)
+		return hold_append(&r->text, bytes, n);
+	(void)text_room(r, n);
+	return n > r->text.capacity || hold_append(&r->text, bytes, n);
+}
+
 /* Keeps what is no whole character or escape for the next piece. */
 static place
 string_cut(struct json_reader *r, place p, place end)
@@ -155,7 +175,7 @@ string_on(struct json_reader *r, place p, place end)
 	size_t written;
 
 	while (why == STRING_FULL) {
-		if (!hold_reserve(t, 2 * STRING_SLACK))
+		if (!text_room(r, 2 * STRING_SLACK))
 			return stop_at(r, end, JSON_NO_MEMORY);
 		p += string_decode(p, (size_t)(end - p), t->data + t->length,
 		    t->capacity - t->length, &written, &why);
@@ -176,6 +196,7 @@ string_begins(struct json_reader *r, place p, place end)
 	enum string_stop why;
 	size_t n = string_plain(p, (size_t)(end - p), &why);
 
+	r->cut = false;
 	if (why == STRING_QUOTE) {
 		string_done(r, p, n);
 		return p + n + 1;
@@ -184,7 +205,7 @@ string_begins(struct json_reader *r, place p, place end)
 		return stop_at(r, end, JSON_BROKEN);
 	r->token = TOKEN_STRING;
 	r->text.length = 0;
-	if (!hold_append(&r->text, p, n))
+	if (!text_append(r, p, n))
 		return stop_at(r, end, JSON_NO_MEMORY);
 	return string_on(r, p + n, end);
 }
@@ -206,7 +227,7 @@ string_join(struct json_reader *r, place p, place end)
 		n = (size_t)(end - p);
 	memcpy(join, r->rest, had);
 	memcpy(join + had, p, n);
-	if (!hold_reserve(t, 2 * STRING_SLACK))
+	if (!text_room(r, 2 * STRING_SLACK))
 		return stop_at(r, end, JSON_NO_MEMORY);
 	at = string_decode(join, had + n, t->data + t->length,
 	    t->capacity - t->length, &written, &why);
@@ -291,7 +312,7 @@ number_on(struct json_reader *r, place start, place p, place end)
 		number_done(r, start, (size_t)(p - start));
 		return p;
 	}
-	if (!hold_append(&r->text, start, (size_t)(p - start)))
+	if (!text_append(r, start, (size_t)(p - start)))
 		return stop_at(r, end, JSON_NO_MEMORY);
 	r->token = TOKEN_NUMBER;
 	if (whole)
@@ -382,14 +403,17 @@ level_ends(struct json_reader *r, bool is_map, uint64_t at)
 static void
 take_punctuation(struct json_reader *r, unsigned char c)
 {
-	if (c == ':' && r->state == COLON)
+	if (c == ':' && r->state == COLON) {
 		r->state = MAP_VALUE;
-	else if (c == ',' && r->state == MAP_NEXT)
+	} else if (c == ',' && r->state == MAP_NEXT) {
 		r->state = NEXT_KEY;
-	else if (c == ',' && r->state == LIST_NEXT)
+		if (r->calls->comma != NULL)
+			r->calls->comma(r->context, r->token_at);
+	} else if (c == ',' && r->state == LIST_NEXT) {
 		r->state = ELEMENT;
-	else
+	} else {
 		reader_stop(r, JSON_BROKEN);
+	}
 }
 
 /* --------------------------------------------------------------- pieces --- */
@@ -398,6 +422,7 @@ take_punctuation(struct json_reader *r, unsigned char c)
 static place
 token_begins(struct json_reader *r, place p, place end, uint64_t at)
 {
+	r->token_at = at;
 	switch (*p) {
 	case ' ': case '\t': case '\n': case '\v': case '\f': case '\r':
 		return p + 1;
@@ -463,6 +488,16 @@ json_reader_begin_raw(struct json_reader *r,
 	r->text = (struct hold){ .data = kept, .capacity = most };
 	json_reader_begin(r, calls, context);
 	r->most = most;
+}
+
+void
+json_reader_begin_bounded(struct json_reader *r,
+    const struct json_calls *calls, void *context,
+    unsigned char kept[JSON_BOUND])
+{
+	r->text = (struct hold){ .data = kept, .capacity = JSON_BOUND };
+	json_reader_begin(r, calls, context);
+	r->bounded = true;
 }
 
 void

@@ -31,6 +31,10 @@
  * breaks the text.
  *
  *   "Once upon a time \u00e4 ..."    text: Once upon a time    cut
+ *
+ * A bounded reader allocates nothing either, but reads and checks all that the
+ * first kind does. A string for which there is no room is `cut`, and is given
+ * in part.
  */
 #ifndef KVROUTE_JSON_READER_H
 #define KVROUTE_JSON_READER_H
@@ -44,6 +48,7 @@
 
 enum {
 	JSON_DEPTH = 128,     /* objects and lists within each other */
+	JSON_BOUND = 512,     /* bytes that a bounded reader needs */
 	JSON_NUMBER_MOST = 40 /* of a raw reader */
 };
 
@@ -65,14 +70,18 @@ struct json_calls {
 	 * behind each, and returns their length, up to where one begins.
 	 */
 	size_t (*elements)(void *context, const unsigned char *start, size_t n);
+	/* NULL, or takes the offset of each comma of an object. */
+	void (*comma)(void *context, uint64_t at);
 };
 
 struct json_reader {
 	const struct json_calls *calls;
 	void *context;
 	uint64_t at;            /* offset of the next piece */
+	uint64_t token_at;      /* offset at which the last token began */
 	struct hold text;       /* of the token, as far as it came */
 	size_t most;            /* of a raw reader; 0: it is none */
+	bool bounded;
 	bool cut, escaped;      /* the string at hand; behind a backslash */
 	size_t depth;
 	size_t rest_length;
@@ -93,6 +102,10 @@ void json_reader_begin(struct json_reader *r, const struct json_calls *calls,
 void json_reader_begin_raw(struct json_reader *r,
     const struct json_calls *calls, void *context, unsigned char *kept,
     size_t most);
+/* Of whole strings, in `kept`. */
+void json_reader_begin_bounded(struct json_reader *r,
+    const struct json_calls *calls, void *context,
+    unsigned char kept[JSON_BOUND]);
 void json_reader_data(struct json_reader *r, const void *piece, size_t n);
 /*
  * The text ends here: was it one whole value? A number alone ends only with a

@@ -20,11 +20,9 @@
  * are blanked. Keys are compared by what they say: "cache\u005fsalt" is one.
  * Those of objects within are left alone.
  *
- * Structure is all that is checked: brackets, commas, colons, and strings to
- * the byte, because there engines must not read it in another way. Numbers and
- * words pass if they look like some. A body that is no object, is not complete,
- * is nested deeper than SALT_DEPTH or has more than SALT_SPANS salts is
- * refused. A byte order mark ahead of it is passed over.
+ * A body that is no JSON, no object or not complete, is nested deeper than
+ * SALT_DEPTH or has more than SALT_SPANS salts is refused: engines must not
+ * read it in another way. A byte order mark ahead of it is passed over.
  *
  * Nothing is allocated. Time is proportional to the length of the body.
  */
@@ -35,11 +33,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum {
-	SALT_DEPTH = 128, /* objects and lists within each other */
-	SALT_SPANS = 16,
-	SALT_CUT = 4      /* bytes of a character, with the next one */
-};
+#include "json_reader.h"
+
+enum { SALT_DEPTH = JSON_DEPTH, SALT_SPANS = 16 };
 
 struct salt_span {
 	uint64_t at, end;
@@ -52,22 +48,14 @@ struct salt {
 	bool comma;             /* a member that stays precedes it */
 	/* inside */
 	bool broken;
-	uint64_t given;         /* bytes that came */
-	unsigned char state;    /* enums of salt.c */
-	unsigned char token;
-	unsigned char digits;   /* of \u, still to come */
 	unsigned char mark;     /* bytes of the order mark */
-	unsigned code;          /* that the digits make */
-	size_t depth;
-	bool is_map[SALT_DEPTH + 1];
-	unsigned char cut[SALT_CUT]; /* of a character */
-	size_t n_cut;
-	size_t match;           /* bytes of the name that the key has */
-	bool salty;             /* the member at hand is one */
-	uint64_t key;           /* where its key begins */
+	bool some;              /* a member has begun */
+	bool salty;             /* the member at hand is a salt */
 	bool kept;              /* a member that stays has ended */
 	uint64_t lead;          /* the comma behind the last one that did */
 	size_t run;             /* spans ahead of that comma */
+	unsigned char text[JSON_BOUND];
+	struct json_reader reader;
 };
 
 void salt_begin(struct salt *s);
