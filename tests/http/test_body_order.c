@@ -69,19 +69,30 @@ is_whole(struct view key, struct view value)
 	return view_is(key, "input") && *value.at == '{';
 }
 
-static char *
-shuffled_object(char *out, struct walk *w, bool keep, struct rng *rng)
-{
+struct members {
 	struct member m[MEMBERS_MAX];
-	size_t i, n = 0;
+	size_t n;
+};
 
-	while (walk_member(w, &m[n].key, &m[n].value))
-		ck_assert_uint_lt(++n, MEMBERS_MAX);
-	ck_assert(!w->broken);
-	if (!keep)
-		swap_some(m, n, rng);
+static bool
+member_take(void *context, struct view key, struct view value)
+{
+	struct members *all = context;
+
+	ck_assert_uint_lt(all->n + 1, MEMBERS_MAX);
+	all->m[all->n++] = (struct member){ key, value };
+	return true;
+}
+
+static char *
+shuffled_object(char *out, const struct members *all, bool keep,
+    struct rng *rng)
+{
+	const struct member *m = all->m;
+	size_t i;
+
 	*out++ = '{';
-	for (i = 0; i < n; i++) {
+	for (i = 0; i < all->n; i++) {
 		out += sprintf(out, "%s\"%.*s\":", i > 0 ? "," : "",
 		    (int)m[i].key.n, m[i].key.at);
 		out = shuffled(out, m[i].value, keep || is_whole(m[i].key,
@@ -94,22 +105,23 @@ shuffled_object(char *out, struct walk *w, bool keep, struct rng *rng)
 static char *
 shuffled(char *out, struct view v, bool keep, struct rng *rng)
 {
-	struct view element;
-	const char *comma = "";
-	struct walk w;
+	struct members all = { .n = 0 };
+	size_t i;
 
-	if (walk_object(&w, v))
-		return shuffled_object(out, &w, keep, rng);
-	if (!walk_list(&w, v)) {
+	if (!view_is_object(v) && !view_is_list(v)) {
 		memcpy(out, v.at, v.n);
 		return out + v.n;
 	}
+	ck_assert(view_parts(v, member_take, &all));
+	if (view_is_object(v) && !keep)
+		swap_some(all.m, all.n, rng);
+	if (view_is_object(v))
+		return shuffled_object(out, &all, keep, rng);
 	*out++ = '[';
-	for (; walk_element(&w, &element); comma = ",") {
-		out = stpcpy(out, comma);
-		out = shuffled(out, element, keep, rng);
+	for (i = 0; i < all.n; i++) {
+		out = stpcpy(out, i > 0 ? "," : "");
+		out = shuffled(out, all.m[i].value, keep, rng);
 	}
-	ck_assert(!w.broken);
 	*out++ = ']';
 	return out;
 }

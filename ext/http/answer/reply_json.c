@@ -5,191 +5,167 @@
 #include <stdint.h>
 #include <string.h>
 
-static const char *
-skip_space(const char *at, const char *end)
+#include "json_reader.h"
+
+/* ---------------------------------------------------------------- parts --- */
+
+struct parts {
+	struct json_reader reader;
+	const char *text;
+	view_take *take;        /* NULL: the text is only checked */
+	void *context;
+	struct view key;
+	uint64_t value;         /* where it begins */
+	bool open;              /* it has begun */
+	unsigned char kept[JSON_NUMBER_MOST];
+};
+
+static bool
+is_blank(char c)
 {
-	while (at < end && (*at == ' ' || *at == '\t' || *at == '\n' ||
-	    *at == '\r'))
-		at++;
-	return at;
-}
-
-/*
- * After its closing quote; at is after the first. NULL: there is none. A quote
- * is escaped by an odd number of backslashes before it, so that other escapes
- * are passed over at the speed of memchr.
- */
-static const char *
-skip_string(const char *at, const char *end)
-{
-	const char *quote, *escape;
-
-	for (;;) {
-		while (end - at >= 2 && *at == '\\')
-			at += 2;
-		quote = memchr(at, '"', (size_t)(end - at));
-		if (quote == NULL)
-			return NULL;
-		for (escape = quote; escape > at && escape[-1] == '\\';)
-			escape--;
-		at = quote + 1;
-		if ((quote - escape) % 2 == 0)
-			return at;
-	}
-}
-
-static const char *
-skip_nested(const char *at, const char *end)
-{
-	size_t depth = 0;
-
-	while (at < end) {
-		switch (*at++) {
-		case '"':
-			at = skip_string(at, end);
-			if (at == NULL)
-				return NULL;
-			break;
-		case '{': case '[':
-			depth++;
-			break;
-		case '}': case ']':
-			if (--depth == 0)
-				return at;
-			break;
-		default:
-			break;
-		}
-	}
-	return NULL;
-}
-
-static const char *
-skip_scalar(const char *at, const char *end)
-{
-	const char *from = at;
-
-	while (at < end && *at != ',' && *at != '}' && *at != ']' &&
-	    *at != ' ' && *at != '\t' && *at != '\n' && *at != '\r' &&
-	    *at != '"' && *at != '{' && *at != '[' && *at != ':')
-		at++;
-	return at > from ? at : NULL;
-}
-
-/* After the value that begins here; NULL: it does not end. */
-static const char *
-skip_value(const char *at, const char *end)
-{
-	if (at == end)
-		return NULL;
-	if (*at == '"')
-		return skip_string(at + 1, end);
-	if (*at == '{' || *at == '[')
-		return skip_nested(at, end);
-	return skip_scalar(at, end);
+	return c == ' ' || c == '\t' || c == '\n' || c == '\r';
 }
 
 static bool
-take_value(const char **at, const char *end, struct view *value)
+part_begins(struct parts *p)
 {
-	const char *from = skip_space(*at, end);
-	const char *to = skip_value(from, end);
-
-	if (to == NULL)
-		return false;
-	value->at = from;
-	value->n = (size_t)(to - from);
-	*at = skip_space(to, end);
+	if (p->reader.depth != 1 || p->take == NULL)
+		return true;
+	p->value = p->reader.token_at;
+	p->open = true;
 	return true;
 }
 
-/* ----------------------------------------------------------------- walk --- */
+/* A comma or a bracket at `at` ends a part, if one has begun. */
+static bool
+part_ends(struct parts *p, uint64_t at)
+{
+	const struct view key = p->key;
+
+	if (!p->open)
+		return true;
+	while (is_blank(p->text[at - 1]))
+		at--;
+	p->open = false;
+	p->key = (struct view){ NULL, 0 };
+	return p->take(p->context, key, (struct view){ p->text + p->value,
+	    (size_t)(at - p->value) });
+}
 
 static bool
-walk_into(struct walk *w, struct view value, char open, char close)
+on_key(void *context, const unsigned char *name, size_t n)
 {
-	if (value.n < 2 || *value.at != open)
-		return false;
-	w->at = value.at + 1;
-	w->end = value.at + value.n;
-	w->close = close;
-	w->first = true;
-	w->broken = false;
+	struct parts *p = context;
+
+	(void)name;
+	if (p->reader.depth == 1)
+		p->key = (struct view){ p->text + p->reader.token_at + 1,
+		    p->reader.cut ? 0 : n };
 	return true;
 }
 
-bool
-walk_object(struct walk *w, struct view value)
+static bool
+on_string(void *context, const unsigned char *text, size_t n)
 {
-	return walk_into(w, value, '{', '}');
-}
-
-bool
-walk_list(struct walk *w, struct view value)
-{
-	return walk_into(w, value, '[', ']');
+	(void)text;
+	(void)n;
+	return part_begins(context);
 }
 
 static bool
-walk_fail(struct walk *w)
+on_number(void *context, const char *digits, size_t n)
 {
-	w->broken = true;
-	w->close = 0;
-	return false;
+	(void)digits;
+	(void)n;
+	return part_begins(context);
 }
 
-/* Is there one more? Then at is where it begins. */
 static bool
-walk_more(struct walk *w)
+on_boolean(void *context, bool is_true)
 {
-	if (w->close == 0)
-		return false;
-	w->at = skip_space(w->at, w->end);
-	if (w->at == w->end)
-		return walk_fail(w);
-	if (*w->at == w->close) {
-		if (w->at + 1 < w->end)
-			return walk_fail(w);
-		w->close = 0;
-		return false;
-	}
-	if (!w->first && *w->at++ != ',')
-		return walk_fail(w);
-	w->first = false;
-	return true;
+	(void)is_true;
+	return part_begins(context);
+}
+
+static bool
+on_value(void *context)
+{
+	return part_begins(context);
+}
+
+static bool
+on_comma(void *context, uint64_t at)
+{
+	struct parts *p = context;
+
+	return p->reader.depth != 1 || part_ends(p, at);
+}
+
+static bool
+on_end(void *context, uint64_t at)
+{
+	struct parts *p = context;
+
+	return p->reader.depth != 0 || part_ends(p, at);
+}
+
+static bool
+text_read(const char *text, size_t n, view_take *take, void *context)
+{
+	static const struct json_calls calls = { .key = on_key,
+	    .string = on_string, .number = on_number, .boolean = on_boolean,
+	    .null = on_value, .map = on_value, .list = on_value,
+	    .end = on_end, .comma = on_comma };
+
+	struct parts p;
+
+	p.text = text;
+	p.take = take;
+	p.context = context;
+	p.key = (struct view){ NULL, 0 };
+	p.open = false;
+	json_reader_begin_raw(&p.reader, &calls, &p, p.kept, sizeof(p.kept));
+	json_reader_data(&p.reader, text, n);
+	/* A number ends only there. */
+	json_reader_data(&p.reader, " ", 1);
+	return json_reader_whole(&p.reader);
 }
 
 bool
-walk_element(struct walk *w, struct view *value)
+view_parts(struct view v, view_take *take, void *context)
 {
-	if (!walk_more(w))
-		return false;
-	return take_value(&w->at, w->end, value) || walk_fail(w);
-}
-
-bool
-walk_member(struct walk *w, struct view *key, struct view *value)
-{
-	if (!walk_more(w))
-		return false;
-	if (!take_value(&w->at, w->end, key) || !view_is_string(*key) ||
-	    w->at == w->end || *w->at != ':')
-		return walk_fail(w);
-	w->at++;
-	*key = view_inside(*key);
-	return take_value(&w->at, w->end, value) || walk_fail(w);
+	return (view_is_object(v) || view_is_list(v)) &&
+	    text_read(v.at, v.n, take, context);
 }
 
 /* ---------------------------------------------------------------- views --- */
 
-bool
-view_text(const char *text, size_t n, struct view *value)
+struct view
+view_trim(const char *text, size_t n)
 {
-	const char *at = text;
+	for (; n > 0 && is_blank(*text); n--)
+		text++;
+	while (n > 0 && is_blank(text[n - 1]))
+		n--;
+	return (struct view){ text, n };
+}
 
-	if (n == 0)
-		return false;
-	return take_value(&at, text + n, value) && at == text + n;
+bool
+view_is_whole(struct view v)
+{
+	return v.n > 0 && text_read(v.at, v.n, NULL, NULL);
+}
+
+bool
+view_is_object(struct view v)
+{
+	return v.n >= 2 && *v.at == '{';
+}
+
+bool
+view_is_list(struct view v)
+{
+	return v.n >= 2 && *v.at == '[';
 }
 
 bool

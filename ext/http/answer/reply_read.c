@@ -27,21 +27,30 @@ struct wanted {
 	struct view value;
 };
 
+struct search {
+	struct wanted *wanted;
+	size_t n;
+};
+
+static bool
+member_take(void *context, struct view key, struct view value)
+{
+	struct search *s = context;
+	size_t i;
+
+	for (i = 0; i < s->n; i++)
+		if (view_is(key, s->wanted[i].key))
+			s->wanted[i].value = value;
+	return true;
+}
+
 /* False: no object, or broken. */
 static bool
 members_find(struct view object, struct wanted *wanted, size_t n)
 {
-	struct view key, value;
-	struct walk w;
-	size_t i;
+	struct search s = { wanted, n };
 
-	if (!walk_object(&w, object))
-		return false;
-	while (walk_member(&w, &key, &value))
-		for (i = 0; i < n; i++)
-			if (view_is(key, wanted[i].key))
-				wanted[i].value = value;
-	return !w.broken;
+	return view_is_object(object) && view_parts(object, member_take, &s);
 }
 
 #define FIND(object, wanted) \
@@ -141,17 +150,19 @@ chat_function(struct reply *r, struct reply_part *part, struct view function)
 	keep_text(r, &part->text, f[2].value);
 }
 
-static void
-chat_call(struct reply *r, struct view call)
+static bool
+chat_call(void *context, struct view key, struct view call)
 {
 	struct wanted c[] = { { "index", { 0 } }, { "function", { 0 } },
 	    { "custom", { 0 } } };
+	struct reply *r = context;
 	struct reply_part *part;
 	size_t index = r->n_parts;
 
+	(void)key;
 	if (!FIND(call, c)) {
 		reply_drop(r, REPLY_CUT);
-		return;
+		return false;
 	}
 	part = part_of(r, c[0].value);
 	if (part == NULL) {
@@ -161,24 +172,27 @@ chat_call(struct reply *r, struct view call)
 	if (part != NULL)
 		chat_function(r, part, is_there(c[1].value) ? c[1].value :
 		    c[2].value);
+	return r->why == REPLY_WHOLE;
+}
+
+/* The first reason counts, also where `take` has one. */
+static void
+elements_take(struct reply *r, struct view list, view_take *take,
+    void *context)
+{
+	if (!view_parts(list, take, context))
+		reply_drop(r, REPLY_CUT);
 }
 
 static void
 chat_calls(struct reply *r, struct view calls)
 {
-	struct view call;
-	struct walk w;
-
-	if (!is_there(calls))
+	if (!is_there(calls) || r->why != REPLY_WHOLE)
 		return;
-	if (!walk_list(&w, calls)) {
+	if (view_is_list(calls))
+		elements_take(r, calls, chat_call, r);
+	else
 		reply_drop(r, REPLY_NONE);
-		return;
-	}
-	while (r->why == REPLY_WHOLE && walk_element(&w, &call))
-		chat_call(r, call);
-	if (w.broken)
-		reply_drop(r, REPLY_CUT);
 }
 
 static void
@@ -231,23 +245,31 @@ choice_read(struct reply *r, struct view it)
 		reply_drop(r, REPLY_NONE);
 }
 
+struct choices {
+	struct reply *r;
+	size_t n;
+};
+
+static bool
+choice_take(void *context, struct view key, struct view it)
+{
+	struct choices *c = context;
+
+	(void)key;
+	if (c->n++ > 0 && c->r->kind == ANSWER_JSON)
+		reply_drop(c->r, REPLY_SEVERAL);
+	else
+		choice_read(c->r, it);
+	return c->r->why == REPLY_WHOLE;
+}
+
 static void
 choices_read(struct reply *r, struct view list)
 {
-	struct view it;
-	struct walk w;
-	size_t n = 0;
+	struct choices c = { r, 0 };
 
-	if (!walk_list(&w, list))
-		return;
-	while (r->why == REPLY_WHOLE && walk_element(&w, &it)) {
-		if (n++ > 0 && r->kind == ANSWER_JSON)
-			reply_drop(r, REPLY_SEVERAL);
-		else
-			choice_read(r, it);
-	}
-	if (w.broken)
-		reply_drop(r, REPLY_CUT);
+	if (view_is_list(list))
+		elements_take(r, list, choice_take, &c);
 }
 
 /* ------------------------------------------------------------ responses --- */
@@ -264,14 +286,22 @@ item_read(struct reply *r, struct view it)
 		r->some = true;
 }
 
+static bool
+item_take(void *context, struct view key, struct view it)
+{
+	struct reply *r = context;
+
+	(void)key;
+	item_read(r, it);
+	return r->why == REPLY_WHOLE;
+}
+
 /* In streams its items have come before, mostly. */
 static void
 response_read(struct reply *r, struct view object)
 {
 	struct wanted o[] = { { "output", { 0 } }, { "status", { 0 } },
 	    { "error", { 0 } } };
-	struct view it;
-	struct walk w;
 
 	if (!FIND(object, o)) {
 		reply_drop(r, REPLY_CUT);
@@ -285,12 +315,8 @@ response_read(struct reply *r, struct view object)
 	if (r->why != REPLY_WHOLE)
 		return;
 	r->done = true;
-	if (r->some || !walk_list(&w, o[0].value))
-		return;
-	while (r->why == REPLY_WHOLE && walk_element(&w, &it))
-		item_read(r, it);
-	if (w.broken)
-		reply_drop(r, REPLY_CUT);
+	if (!r->some && view_is_list(o[0].value))
+		elements_take(r, o[0].value, item_take, r);
 }
 
 static void
@@ -421,15 +447,11 @@ read_object(struct reply *r, struct view object)
 void
 reply_read(struct reply *r, const char *text, size_t n)
 {
-	struct view object;
-
 	if (r->kind == ANSWER_STREAM && (n == 0 || r->over))
 		return;
 	if (r->kind == ANSWER_STREAM && n >= 6 &&
 	    memcmp(text, "[DONE]", 6) == 0)
 		r->done = r->over = true;
-	else if (view_text(text, n, &object))
-		read_object(r, object);
 	else
-		reply_drop(r, REPLY_CUT);
+		read_object(r, view_trim(text, n));
 }

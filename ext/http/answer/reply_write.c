@@ -129,7 +129,6 @@ put_decoded(struct reply *r, struct hold *h)
 {
 	enum string_stop why = STRING_BAD;
 	struct hold *m = &r->message;
-	struct view value;
 	size_t written;
 
 	if (r->why != REPLY_WHOLE)
@@ -142,8 +141,8 @@ put_decoded(struct reply *r, struct hold *h)
 	(void)string_decode(h->data, h->length, m->data + m->length,
 	    m->capacity - m->length, &written, &why);
 	/* One value: nothing that would end the object around it. */
-	if (why != STRING_QUOTE || !view_text((char *)m->data + m->length,
-	    written, &value)) {
+	if (why != STRING_QUOTE || !view_is_whole(view_trim(
+	    (char *)m->data + m->length, written))) {
 		r->why = REPLY_CUT;
 		return;
 	}

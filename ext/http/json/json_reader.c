@@ -403,14 +403,15 @@ level_ends(struct json_reader *r, bool is_map, uint64_t at)
 static void
 take_punctuation(struct json_reader *r, unsigned char c)
 {
-	if (c == ':' && r->state == COLON) {
+	const unsigned state = r->state;
+
+	if (c == ':' && state == COLON) {
 		r->state = MAP_VALUE;
-	} else if (c == ',' && r->state == MAP_NEXT) {
-		r->state = NEXT_KEY;
-		if (r->calls->comma != NULL)
-			r->calls->comma(r->context, r->token_at);
-	} else if (c == ',' && r->state == LIST_NEXT) {
-		r->state = ELEMENT;
+	} else if (c == ',' && (state == MAP_NEXT || state == LIST_NEXT)) {
+		r->state = state == MAP_NEXT ? NEXT_KEY : ELEMENT;
+		if (r->calls->comma != NULL &&
+		    !r->calls->comma(r->context, r->token_at))
+			reader_stop(r, JSON_BROKEN);
 	} else {
 		reader_stop(r, JSON_BROKEN);
 	}

@@ -70,8 +70,8 @@ struct json_calls {
 	 * behind each, and returns their length, up to where one begins.
 	 */
 	size_t (*elements)(void *context, const unsigned char *start, size_t n);
-	/* NULL, or takes the offset of each comma of an object. */
-	void (*comma)(void *context, uint64_t at);
+	/* NULL, or takes the offset of each comma. */
+	bool (*comma)(void *context, uint64_t at);
 };
 
 struct json_reader {

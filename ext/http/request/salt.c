@@ -38,13 +38,13 @@ on_key(void *context, const unsigned char *key, size_t n)
 }
 
 /* Ahead of the next member of the object at the top. */
-static void
+static bool
 on_comma(void *context, uint64_t at)
 {
 	struct salt *s = context;
 
 	if (s->reader.depth != 1)
-		return;
+		return true;
 	if (s->salty) {
 		s->span[s->spans - 1].end = at + 1;
 	} else {
@@ -53,6 +53,7 @@ on_comma(void *context, uint64_t at)
 		s->run = s->spans;
 	}
 	s->salty = false;
+	return true;
 }
 
 /* The last brace: does a member that stays precede it? */
