@@ -794,6 +794,9 @@ struct kvr_worker_stats {
 	uint64_t best_tokens;       /* of the requests routed here, predicted */
 	                            /* to be cached had each gone to */
 	                            /* best_worker of kvr_decision */
+	uint64_t events_evicted;    /* entries known by events that a full */
+	                            /* region took, or will when no request */
+	                            /* holds them */
 };
 int kvr_worker_stats(const struct kvr *k, uint64_t worker,
     struct kvr_worker_stats *out);

@@ -71,7 +71,8 @@ struct kvr_event_batch {
 
 enum kvr_events_state {
 	KVR_EVENTS_OFF = 0,      /* no stream */
-	KVR_EVENTS_COMPLETE = 1, /* known since a start or a clear */
+	KVR_EVENTS_COMPLETE = 1, /* known since a start or a clear; see */
+	                         /* kvr_worker_stats.events_evicted */
 	KVR_EVENTS_DEGRADED = 2  /* something was lost since then */
 };
 enum kvr_events_outcome {
@@ -90,7 +91,8 @@ struct kvr_event_result {
 	uint64_t refused; /* events that no use was made of */
 	uint32_t outcome; /* enum kvr_events_outcome */
 	uint32_t state;   /* enum kvr_events_state */
-	uint64_t orphans; /* blocks stored after one that is not known */
+	uint64_t orphans; /* blocks stored after one that is not held, or */
+	                  /* without room */
 };
 /*
  * Applies a batch of n events. hashes and tokens: arrays that the events refer

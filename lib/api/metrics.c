@@ -247,7 +247,10 @@ static const struct metric of_worker[] = {
 	    "Blocks of the index that it has, by the engine's hashes; 0: not "
 	    "known so.", NULL },
 	{ "kvroute_worker_events_orphans_total", WORKER(events_orphans),
-	    "Blocks stored behind one that is not known.", NULL },
+	    "Blocks stored behind one that is not held, or without room.",
+	    NULL },
+	{ "kvroute_worker_events_evicted_total", WORKER(events_evicted),
+	    "Entries known by events that a full region took.", NULL },
 	{ "kvroute_worker_events_at_seconds", WORKER(events_at),
 	    "Time of the latest batch, by the callers' clock.", NULL },
 	{ "kvroute_worker_window_mode", WINDOW,

@@ -454,7 +454,9 @@ kvr_observe(struct kvr *k, struct kvr_prompt *p, uint64_t worker, int64_t now,
 	how.want = lease_blocks(k, p);
 	recorded = 0;
 	fresh = 0; /* events say what is new to the others */
-	if (!event_tracks(k, slot)) {
+	if (event_tracks(k, slot)) {
+		retain_touch(k, p, slot, c.now);
+	} else {
 		node = retain_insert(k, p, slot, &how, c.now, &recorded);
 		window_stamp(k, node, slot, recorded == p->blocks, c.now);
 		fresh = retain_used(k, slot, p, recorded);

@@ -141,6 +141,7 @@ worker_events(const struct kvr *k, uint32_t slot, struct kvr_worker_stats *w)
 	w->events_held = event_held(k, slot);
 	w->events_blocks = read_once(s->life) != 0 ? read_once(s->aliases) : 0;
 	w->events_orphans = read_once(s->orphans);
+	w->events_evicted = read_once(s->crowded);
 	w->events_capacity = event_capacity(k, slot);
 	w->events_state = read_once(s->state);
 	w->events_at = w->events_state != KVR_EVENTS_OFF ? read_once(s->heard)

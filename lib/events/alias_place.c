@@ -10,6 +10,17 @@
  *	node       [h0 h1 h2 h3]                 hint of s3: this one
  *	split      [h0 h1] == [h2 h3]            of s1, too, but it is above
  *	s1?        s1 <- s0 <- root: after the root, a node begins with h0
+ *
+ * A full region evicts entries, and their nodes may go with them. Then the way
+ * up leads to a node that ends too early, or to the root in vain; all on it
+ * that is behind that end is marked as not held, so that the next one need not
+ * look for it:
+ *
+ *	node       [h0 h1]                     s2 and s3 were in another one
+ *	s3?        s3 <- s2 <- s1 <- s0        nor is s2 held
+ *
+ * Nothing is stored behind what is not held, so a worker holds such a block
+ * again only when that block is stored again, which gives its alias a node.
  */
 #include "alias_place.h"
 
@@ -58,28 +69,54 @@ find_in(const struct kvr *k, uint32_t node, uint32_t slot, uint64_t sequence,
 	return block_is(k, node, out->at, sequence);
 }
 
-/* Looks for a block with which a node begins, on the way up. */
+/*
+ * Looks for a block with which a node begins, on the way up. If that node ends
+ * too early, or there is none, *way is how many there were up to there; else 0.
+ */
 static bool
 find_above(const struct kvr *k, uint32_t alias, uint64_t *steps,
-    struct place *out)
+    struct place *out, uint32_t *way)
 {
 	uint64_t sequence = alias_at(k, alias)->sequence;
 	uint64_t most = steps_most(k) / WALK_SHARE;
 
+	*way = 0;
 	for (out->at = 0; *steps < most; out->at++, (*steps)++) {
 		const struct alias *a = alias_at(k, alias);
 		uint32_t above = read_once(a->parent);
 
-		if (above == 0 || above > k->layout.aliases)
+		if (above == 0 || above > k->layout.aliases) {
+			*way = out->at;
 			break;
+		}
 		out->node = node_child(k, alias_at(k, above)->sequence,
 		    (uint32_t)a->sequence, steps);
-		if (out->node != 0 && block_is(k, out->node, out->at,
-		    sequence))
-			return true;
+		if (out->node != 0) {
+			if (block_is(k, out->node, out->at, sequence))
+				return true;
+			*way = out->at + 1;
+			break;
+		}
 		alias = above;
 	}
 	return false;
+}
+
+/* None of them is held, up to where the node has one, if there is a node. */
+static void
+mark_gone(struct kvr *k, uint32_t alias, uint32_t way, uint32_t node,
+    uint64_t *steps)
+{
+	for (; way > 0 && alias != 0; way--, (*steps)++) {
+		struct alias *a = alias_at(k, alias);
+
+		if (node != 0 && block_is(k, node, way - 1, a->sequence))
+			break;
+		write_once(a->node, 0);
+		alias = read_once(a->parent);
+		if (alias > k->layout.aliases)
+			break;
+	}
 }
 
 bool
@@ -87,14 +124,43 @@ alias_place(struct kvr *k, uint32_t alias, uint32_t slot, struct place *out)
 {
 	struct alias *a = alias_at(k, alias);
 	uint64_t steps = 0;
-	bool here, found;
+	uint32_t way;
+	bool found;
 
-	here = find_in(k, a->node, slot, a->sequence, &steps, out);
-	found = here || find_above(k, alias, &steps, out);
+	if (a->node == 0)
+		return false;
+	found = find_in(k, a->node, slot, a->sequence, &steps, out);
+	if (!found) {
+		found = find_above(k, alias, &steps, out, &way);
+		if (found)
+			write_once(a->node, out->node);
+		else
+			mark_gone(k, alias, way, out->node, &steps);
+	}
 	add_once(k->region->counts.steps, 1 + steps);
-	if (found && !here)
-		write_once(a->node, out->node);
 	return found;
+}
+
+/* Has the worker's entry lost nothing of what ends here? */
+static bool
+entry_reaches(const struct kvr *k, uint32_t entry, const struct cover *c,
+    const struct place *at)
+{
+	return entry != 0 && entry_at(k, entry)->trimmed <=
+	    c->beyond + node_at(k, at->node)->length - at->at - 1;
+}
+
+bool
+alias_held(struct kvr *k, uint32_t alias, uint32_t slot, struct place *out)
+{
+	struct cover c = { 0, 0, 0, 0 };
+	uint32_t entry;
+
+	if (!alias_place(k, alias, slot, out))
+		return false;
+	entry = cover_climb(k, &c, out->node, slot);
+	return entry_reaches(k, entry, &c, out) &&
+	    (entry_at(k, entry)->flags & ENTRY_UNCONFIRMED) == 0;
 }
 
 /* ------------------------------------------------ damage of the table --- */
@@ -188,21 +254,19 @@ block_held(const struct kvr *k, uint32_t alias, uint64_t *places)
 	uint32_t slot = k->names[(a->worker - 1u) % k->layout.names].slot;
 	struct place place = { (uint32_t)(places[alias] >> 32),
 		(uint32_t)places[alias] };
-	uint32_t entry, length, above;
 	struct cover c = { 0, 0, 0, 0 };
+	uint32_t above, way;
 	uint64_t steps = 0;
 
 	if (!block_is(k, place.node, place.at, a->sequence) &&
 	    !find_in(k, a->node, slot, a->sequence, &steps, &place) &&
-	    !find_above(k, alias, &steps, &place))
+	    !find_above(k, alias, &steps, &place, &way))
 		return false;
 	above = a->parent;
 	if (place.at > 0)
 		places[above] = (uint64_t)place.node << 32 | (place.at - 1);
-	length = node_at(k, place.node)->length;
-	entry = cover_climb(k, &c, place.node, slot);
-	return entry != 0 && entry_at(k, entry)->trimmed <=
-	    c.beyond + length - place.at - 1;
+	return entry_reaches(k, cover_climb(k, &c, place.node, slot), &c,
+	    &place);
 }
 
 /* Children mostly have higher numbers, and know where their parents are. */
@@ -218,7 +282,8 @@ alias_places_sound(const struct kvr *k, uint64_t *places)
 
 		if (a->life != 0 && a->parent != 0 &&
 		    stream_at(k, a->worker)->life == a->life &&
-		    !block_held(k, i, places))
+		    !block_held(k, i, places) &&
+		    stream_at(k, a->worker)->lacks == 0)
 			return false;
 	}
 	return true;

@@ -15,6 +15,9 @@ struct place {
 /* false: it is not on record. The alias keeps where it is. */
 bool alias_place(struct kvr *k, uint32_t alias, uint32_t slot,
     struct place *out);
+/* The same, and does its worker hold it? */
+bool alias_held(struct kvr *k, uint32_t alias, uint32_t slot,
+    struct place *out);
 /*
  * Are all in their buckets, and as many as they say? children: zeroed, one for
  * each alias and one more.
@@ -22,7 +25,8 @@ bool alias_place(struct kvr *k, uint32_t alias, uint32_t slot,
 bool alias_sound(const struct kvr *k, uint32_t *children);
 /*
  * Is each block on record that is not known to be gone, and does its worker
- * have it? After alias_sound. places: zeroed, one for each alias and one more.
+ * have it, if none of its entries left a full region? After alias_sound.
+ * places: zeroed, one for each alias and one more.
  */
 bool alias_places_sound(const struct kvr *k, uint64_t *places);
 

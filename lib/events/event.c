@@ -104,6 +104,7 @@ stream_complete(struct kvr *k, uint32_t slot, struct stream *s)
 	alias_end(k, s);
 	s->life = event_wanted(k, slot) ? alias_life(k) : 0;
 	s->copies = COPIES_NONE;
+	s->lacks = 0;
 }
 
 /* Returns whether the batch follows what is known; then it is counted. */

@@ -57,7 +57,8 @@ hash_one(const struct kvr *k, const struct event_batch *b,
 uint64_t
 event_aliases(const struct kvr *k, const struct kvr_event *e)
 {
-	return 1 + event_blocks_given(k, e); /* a root */
+	return event_blocks_given(k, e) +
+	    ((e->flags & KVR_EVENT_PARENT) == 0); /* a root */
 }
 
 /* How much room the events take. */

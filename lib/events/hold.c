@@ -36,9 +36,15 @@
  *
  * Removing a block tells the one before it where it is: alias_place.c.
  *
- * LOSING TRACK. A region that is full evicts, a table of aliases can be full,
- * and a batch can take more steps than a call has: then the worker is degraded,
- * as if batches had been lost.
+ * NO ROOM. A full region evicts what was used longest ago, also of this worker.
+ * The aliases stay: blocks behind one that is not held are orphans, and a block
+ * is held again when all up to it is said again. Where there is no room for a
+ * path, or for its aliases, what is stored counts as orphans, too. So what a
+ * worker holds is less than its engine has, and never more.
+ *
+ * LOSING TRACK. A batch can take more steps than a call has, and no cell can be
+ * left to part what was removed: then the worker is degraded, as if batches had
+ * been lost.
  */
 #include "hold.h"
 
@@ -71,25 +77,9 @@ enum {
 bool
 hold_nothing(struct kvr *k, uint32_t slot)
 {
-	const struct slot *s = slot_at(k, slot);
-	uint32_t left = DROPPED_MAX, entry;
-
 	if (event_tracks(k, slot)) /* until it is taken, nothing is known */
 		retain_degrade(k, slot);
-	while ((entry = s->by_stamp.head) != 0 && left-- > 0 &&
-	    !region_broken(k)) {
-		add_once(k->region->counts.steps, 1);
-		if (!order_heads(k, entry)) {
-			region_break(k);
-		} else if (entry_at(k, entry)->pins == 0) {
-			node_leave(k, entry);
-		} else {
-			order_remove(k, entry);
-			order_unrelease(k, entry);
-		}
-	}
-	order_settle(k, slot);
-	return s->by_stamp.head == 0;
+	return retain_drop(k, slot, DROPPED_MAX);
 }
 
 /* ------------------------------------------------------------- storing --- */
@@ -106,7 +96,6 @@ struct storing {
 	uint32_t above;      /* alias of the block before, or of the root */
 	uint64_t *sequence;  /* [1 + blocks]: of the block before, and theirs */
 	uint32_t blocks;
-	bool twice;          /* a block has another name already */
 	struct window_run run; /* of events, that it belongs to */
 };
 
@@ -257,15 +246,16 @@ has_other_name(const struct storing *s, const struct kvr_prompt *p,
 		return false;
 	entry = cover_climb(k, &c, path.node, s->slot);
 	return entry != 0 &&
-	    (entry_at(k, entry)->flags & ENTRY_LISTED) != 0 &&
+	    (entry_at(k, entry)->flags & ENTRY_UNCONFIRMED) == 0 &&
 	    entry_at(k, entry)->trimmed <= c.beyond +
 	    node_at(k, path.node)->length - path.inside;
 }
 
 /*
- * Makes the path longer by the blocks, and says where they end; 0: not all
- * could be recorded. Room is made first: what is evicted then may be what the
- * path begins with.
+ * Makes the path longer by the blocks, and says where they end; 0: there is no
+ * room for all of them, or they have another name, or what is before them is
+ * not held. Room is made first: what is evicted then may be what the path
+ * begins with.
  */
 static uint32_t
 store_path(struct storing *s)
@@ -278,10 +268,8 @@ store_path(struct storing *s)
 
 	retain_make_room(k, s->now, ROOM + retain_spare(k) + cell_tree_size(0,
 	    s->blocks, run_level(s->blocks)));
-	if (!event_tracks(k, s->slot))
-		return 0;
 	if (alias_at(k, s->above)->parent != 0) {
-		if (!alias_place(k, s->above, s->slot, &place))
+		if (!alias_held(k, s->above, s->slot, &place))
 			return 0;
 		how.below = place.node;
 		how.inside = place.at + 1;
@@ -295,15 +283,21 @@ store_path(struct storing *s)
 	p.base = how.depth - (how.depth > 0);
 	p.blocks = how.depth + s->blocks;
 	how.want = lease_blocks(k, &p);
-	if (has_other_name(s, &p, &how)) {
-		s->twice = true;
+	if (how.want < p.blocks || has_other_name(s, &p, &how))
 		return 0;
-	}
 	window_begin(k, s->slot, &how, &s->run);
 	node = retain_insert(k, &p, s->slot, &how, s->now, &recorded);
 	if (node != 0) /* what there is of it has no entry yet */
 		window_store(k, node, s->slot, &s->run, s->now);
-	return recorded < p.blocks ? 0 : node;
+	return node;
+}
+
+/* A block that was not held has been stored again. */
+static void
+place_again(const struct storing *s, uint32_t alias)
+{
+	if (alias_at(s->k, alias)->node == 0)
+		write_once(alias_at(s->k, alias)->node, s->like.node);
 }
 
 /* false: there are no more aliases, or a name is of another block. */
@@ -324,6 +318,7 @@ store_aliases(struct storing *s)
 			a = alias_add(s->k, l);
 		if (a == 0 || alias_at(s->k, a)->sequence != l->sequence)
 			return false;
+		place_again(s, a);
 		if (last)
 			copy_more(s, a);
 		l->parent = a;
@@ -331,57 +326,65 @@ store_aliases(struct storing *s)
 	return true;
 }
 
-/* Does each of its blocks have an alias? Then none is new. */
+/*
+ * Does each of its blocks have an alias? Then none is new; but what a full
+ * region has evicted comes back.
+ */
 static bool
 all_known(const struct storing *s)
 {
+	struct place place;
 	uint64_t i;
+	uint32_t a = 0;
 
 	for (i = 0; i < s->e->hashes && !too_long(s->k); i++) {
-		if (alias_find(s->k, s->like.life,
-		    s->b->hashes[s->e->hashes_at + i]) == 0)
+		a = alias_find(s->k, s->like.life,
+		    s->b->hashes[s->e->hashes_at + i]);
+		if (a == 0)
 			return false;
 		add_once(s->k->region->counts.steps, 1);
 	}
-	return true;
+	return stream_of(s->k, s->slot)->lacks == 0 ||
+	    alias_held(s->k, a, s->slot, &place);
 }
 
-/* Its blocks are on record; false: not all of them could be. */
-static bool
-store_blocks(struct storing *s)
+/* Nothing new is on record. */
+static void
+store_nothing(struct storing *s)
 {
-	s->twice = false;
-	s->like.node = s->blocks > 0 ? store_path(s) : 0;
-	return s->twice || s->like.node != 0 || s->blocks == 0;
+	const struct alias *l = alias_at(s->k, s->like.parent);
+
+	if (l->parent == 0 && l->children == 0)
+		alias_drop(s->k, s->like.parent);
+	s->like.node = 0;
+	store_copies(s);
 }
 
 static void
 store_event(struct storing *s, const uint64_t *local)
 {
 	s->like.copies = 0;
-	if (local == NULL || all_known(s)) {
-		store_copies(s);
+	s->like.parent = 0;
+	if (local == NULL || all_known(s) ||
+	    !alias_at_hand(s->k, event_aliases(s->k, s->e))) {
+		store_nothing(s);
 		return;
 	}
 	if (!store_behind(s)) {
-		if ((s->e->flags & KVR_EVENT_PARENT) != 0)
-			count_orphans(s->k, s->slot, s->e->hashes);
-		else
-			retain_degrade(s->k, s->slot);
+		count_orphans(s->k, s->slot, s->e->hashes);
 		return;
 	}
 	store_hashes(s, local);
-	if (!store_blocks(s))
-		retain_degrade(s->k, s->slot);
-	else if (s->twice)
-		store_copies(s);
+	s->like.node = s->blocks > 0 ? store_path(s) : 0;
+	if (s->blocks > 0 && s->like.node == 0)
+		store_nothing(s);
 	else if (!store_aliases(s))
 		retain_degrade(s->k, s->slot);
 }
 
 /* ------------------------------------------------------------ removing --- */
 
-/* The worker has nothing from this block on. */
+/* The worker has nothing from this block on, if it held it. */
 static void
 trim_from(struct kvr *k, uint32_t slot, const struct place *place)
 {
@@ -389,18 +392,17 @@ trim_from(struct kvr *k, uint32_t slot, const struct place *place)
 	uint32_t entry = cover_climb(k, &c, place->node, slot), gone;
 	const struct entry *h = entry_at(k, entry);
 
-	if (entry == 0)
+	if (entry == 0 || (h->flags & ENTRY_UNCONFIRMED) != 0)
 		return;
-	if (k->region->free_cells < ROOM_TRIM) {
+	gone = c.beyond + node_at(k, place->node)->length;
+	if (gone - place->at <= h->trimmed)
+		return;
+	if (gone < h->blocks && !cover_part_above(k, slot, place->node,
+	    h->blocks - gone)) {
 		retain_degrade(k, slot);
 		return;
 	}
-	gone = c.beyond + node_at(k, place->node)->length;
-	if (gone < h->blocks)
-		cover_part_above(k, slot, place->node, h->blocks - gone);
 	gone -= place->at;
-	if (gone <= h->trimmed)
-		return;
 	if (h->pins > 0) {
 		entry_set_trimmed(k, entry, gone < h->blocks ? gone
 		    : h->blocks);
@@ -476,8 +478,6 @@ take_away(const struct storing *s)
 		add_once(s->k->region->counts.steps, 1);
 		if (s->k->region->free_cells < ROOM_TRIM)
 			retain_make_room(s->k, s->now, ROOM_TRIM);
-		if (!event_tracks(s->k, s->slot))
-			break;
 		a = alias_find(s->k, s->like.life, names[i]);
 		if (a != 0)
 			copy_less(s, a);

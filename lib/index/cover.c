@@ -217,9 +217,9 @@ cover_make(struct kvr *k, uint32_t node, uint32_t slot)
 /*
  * Nothing that covers a node from which another part of the path goes on may
  * be trimmed: so what covers such a node above this one is parted there.
- * blocks: those that the entry covers above this one.
+ * blocks: those that the entry covers above this one. false: there is no cell.
  */
-void
+bool
 cover_part_above(struct kvr *k, uint32_t slot, uint32_t node, uint32_t blocks)
 {
 	while (blocks > 0 && !region_broken(k)) {
@@ -230,8 +230,12 @@ cover_part_above(struct kvr *k, uint32_t slot, uint32_t node, uint32_t blocks)
 		blocks -= node_at(k, node)->length < blocks
 		    ? node_at(k, node)->length : blocks;
 	}
-	if (blocks > 0 && node != 0)
-		(void)cover_make(k, node, slot);
+	if (blocks == 0 || node == 0)
+		return true;
+	if (k->region->free_cells < ENTRY_CELLS_MAX)
+		return false;
+	(void)cover_make(k, node, slot);
+	return true;
 }
 
 /* Whether the end of an entry must stay one though the path goes on. */

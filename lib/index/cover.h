@@ -21,7 +21,7 @@ uint32_t cover_find(const struct kvr *k, uint32_t node, uint32_t slot);
 uint32_t cover_climb(const struct kvr *k, struct cover *below, uint32_t node,
     uint32_t slot);
 uint32_t cover_left(const struct kvr *k, const struct cover *at);
-void cover_part_above(struct kvr *k, uint32_t slot, uint32_t node,
+bool cover_part_above(struct kvr *k, uint32_t slot, uint32_t node,
     uint32_t blocks);
 uint32_t cover_make(struct kvr *k, uint32_t node, uint32_t slot);
 uint32_t cover_above(const struct kvr *k, uint32_t entry);

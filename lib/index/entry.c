@@ -559,7 +559,8 @@ entry_remove(struct kvr *k, uint32_t entry)
 
 /* Confirms an entry and makes it the youngest of its worker. */
 void
-entry_stamp(struct kvr *k, uint32_t entry, uint32_t below, int64_t now)
+entry_stamp(struct kvr *k, uint32_t entry, uint32_t below, bool whole,
+    int64_t now)
 {
 	struct entry *h = entry_at(k, entry);
 
@@ -568,7 +569,8 @@ entry_stamp(struct kvr *k, uint32_t entry, uint32_t below, int64_t now)
 		add_once(k->region->counts.gained, entry_blocks(h));
 	write_once(h->stamp, now);
 	write_once(h->flags, h->flags & (uint8_t)~ENTRY_UNCONFIRMED);
-	entry_whole(k, entry);
+	if (whole)
+		entry_whole(k, entry);
 	pair_write(k, h);
 	order_remove(k, entry);
 	order_append(k, entry);

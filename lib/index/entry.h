@@ -39,7 +39,9 @@ void entry_move(struct kvr *k, uint32_t entry, uint32_t node);
 void entry_resize(struct kvr *k, uint32_t entry, uint32_t blocks);
 void entry_remove(struct kvr *k, uint32_t entry);
 /* Below: what was stamped, or unpinned, just before, of the same path; or 0. */
-void entry_stamp(struct kvr *k, uint32_t entry, uint32_t below, int64_t now);
+/* whole: so are the blocks that it had lost. */
+void entry_stamp(struct kvr *k, uint32_t entry, uint32_t below, bool whole,
+    int64_t now);
 void entry_pin(struct kvr *k, uint32_t entry, int64_t now);
 void entry_whole(struct kvr *k, uint32_t entry);
 void entry_set_trimmed(struct kvr *k, uint32_t entry, uint32_t blocks);

@@ -338,7 +338,9 @@ struct climb {
 	uint32_t left;        /* blocks further up that this covers, too */
 	uint32_t line;        /* nodes of its line; 0: not counted */
 	uint32_t spare;       /* cells that entries further up may need: */
-};                            /* made, or parted from another line's */
+	                      /* made, or parted from another line's */
+	bool whole;           /* what was trimmed is there again */
+};
 
 #define SPARE_UNKNOWN UINT32_MAX
 
@@ -363,7 +365,7 @@ stamp_cover(struct kvr *k, struct climb *c, uint32_t node, uint32_t slot,
 	uint32_t entry = cover_make(k, node, slot);
 	const struct entry *h = entry_at(k, entry);
 
-	entry_stamp(k, entry, c->entry, now);
+	entry_stamp(k, entry, c->entry, c->whole, now);
 	c->left = h->blocks;
 	if (c->node != 0 && c->spare == SPARE_UNKNOWN &&
 	    node_at(k, node)->heir != c->node)
@@ -374,12 +376,11 @@ stamp_cover(struct kvr *k, struct climb *c, uint32_t node, uint32_t slot,
 		c->entry = entry;
 }
 
-/* Confirms and stamps the path; adds missing entries. */
-void
-index_stamp(struct kvr *k, uint32_t node, uint32_t slot, int64_t now)
+static void
+stamp_path(struct kvr *k, uint32_t node, uint32_t slot, bool whole, int64_t now)
 {
 	uint32_t most = MERGE_STAMP, length;
-	struct climb c = { 0, 0, 0, 0, SPARE_UNKNOWN };
+	struct climb c = { 0, 0, 0, 0, SPARE_UNKNOWN, whole };
 
 	while (node != 0 && !region_broken(k)) {
 		add_once(k->region->counts.steps, 1);
@@ -401,6 +402,19 @@ index_stamp(struct kvr *k, uint32_t node, uint32_t slot, int64_t now)
 		node = node_at(k, node)->parent;
 	}
 	order_settle(k, slot);
+}
+
+/* Confirms and stamps the path; adds missing entries. */
+void
+index_stamp(struct kvr *k, uint32_t node, uint32_t slot, int64_t now)
+{
+	stamp_path(k, node, slot, true, now);
+}
+
+void
+index_touch(struct kvr *k, uint32_t node, uint32_t slot, int64_t now)
+{
+	stamp_path(k, node, slot, false, now);
 }
 
 /* Pins the path up to, but excluding, `until`; new entries are unconfirmed. */

@@ -22,7 +22,7 @@ struct path {
 struct insert {
 	uint32_t want;      /* blocks */
 	bool in_place;      /* a leaf may grow; new blocks are confirmed */
-	bool keep;          /* nothing may be evicted to make room */
+	bool keep;          /* nothing is evicted to make room; all or nothing */
 	uint32_t below;     /* where the walk begins, or 0; only this leaf */
 	                    /* may grow; */
 	uint32_t inside;    /* behind that many blocks of it; 0: all, as */
@@ -41,6 +41,8 @@ uint32_t index_insert(struct kvr *k, const struct kvr_prompt *p,
     const struct path *path, uint32_t want, uint32_t slot,
     const struct insert *how);
 void index_stamp(struct kvr *k, uint32_t node, uint32_t slot, int64_t now);
+/* The same of a path that is held; blocks that it has lost do not come back. */
+void index_touch(struct kvr *k, uint32_t node, uint32_t slot, int64_t now);
 void index_pin(struct kvr *k, uint32_t node, uint32_t slot, uint32_t until,
     int64_t now);
 void index_unpin(struct kvr *k, uint32_t node, uint32_t slot);

@@ -146,6 +146,15 @@ event_degrade(struct kvr *k, uint32_t slot)
 	put_once(s->uncounted, (uint8_t)1);
 }
 
+void
+event_crowded(struct kvr *k, uint32_t slot)
+{
+	struct stream *s = stream_at(k, slot_at(k, slot)->name);
+
+	add_once(s->crowded, 1);
+	put_once(s->lacks, (uint8_t)1);
+}
+
 /* -------------------------------------------------------------- damage --- */
 
 static bool
@@ -154,7 +163,7 @@ stream_possible(const struct stream *s)
 	uint32_t i;
 
 	if (s->state > KVR_EVENTS_DEGRADED || s->uncounted > 1 ||
-	    s->copies > COPIES_LISTED || s->pad != 0 ||
+	    s->copies > COPIES_LISTED || s->lacks > 1 ||
 	    s->block_tokens > BLOCK_BYTES_MAX || s->heard < -1 ||
 	    s->heard > CLOCK_MAX)
 		return false;

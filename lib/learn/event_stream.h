@@ -21,6 +21,9 @@ void event_reset(struct kvr *k, uint32_t name);
 /* What the cache holds is not known any more. */
 void event_degrade(struct kvr *k, uint32_t slot);
 
+/* An entry that they have named leaves a full region. */
+void event_crowded(struct kvr *k, uint32_t slot);
+
 /* The same of a copy of its record. The cache is known to hold nothing; */
 void stream_emptied(struct stream *s);
 /* it is another engine, maybe with another cache. */

@@ -122,6 +122,20 @@ retain_count_evicted(struct kvr *k, uint32_t entry)
 		add_once(tenant_at(k, tenant_of_entry(k, entry))->evicted, 1);
 }
 
+/*
+ * A pinned entry leaves the list. Where events may begin to say what its worker
+ * holds, it is not said by this; where they do, it still is.
+ */
+static void
+retain_unlist(struct kvr *k, uint32_t entry)
+{
+	struct entry *h = entry_at(k, entry);
+
+	order_remove(k, entry);
+	if (k->layout.aliases > 0 && !event_tracks(k, h->slot))
+		write_once(h->flags, h->flags | ENTRY_UNCONFIRMED);
+}
+
 /* The entry heads a list. */
 static void
 retain_reclaim_head(struct kvr *k, uint32_t entry, int64_t now)
@@ -133,10 +147,10 @@ retain_reclaim_head(struct kvr *k, uint32_t entry, int64_t now)
 
 	add_once(c->steps, 1);
 	add_once(c->reclaimed, 1);
-	if (!orphan && event_tracks(k, slot))
-		retain_degrade(k, slot);
+	if (!orphan && h->node != 0 && event_tracks(k, slot))
+		event_crowded(k, slot);
 	if (h->pins > 0) {
-		order_remove(k, entry);
+		retain_unlist(k, entry);
 	} else {
 		if (orphan)
 			add_once(c->orphaned, 1);
@@ -179,6 +193,32 @@ retain_expire(struct kvr *k, int64_t now, uint32_t budget)
 		if (nodes - k->region->counts.nodes > most)
 			break;
 	__builtin_prefetch(entry_at(k, retain_stamped(k, now, TENANT_ANY)));
+}
+
+/*
+ * Drops entries of a worker that nothing pins, at most so many. false: more are
+ * left.
+ */
+bool
+retain_drop(struct kvr *k, uint32_t slot, uint32_t most)
+{
+	const struct slot *s = slot_at(k, slot);
+	uint32_t entry;
+
+	while ((entry = s->by_stamp.head) != 0 && most-- > 0 &&
+	    !region_broken(k)) {
+		add_once(k->region->counts.steps, 1);
+		if (!order_heads(k, entry)) {
+			region_break(k);
+		} else if (entry_at(k, entry)->pins == 0) {
+			node_leave(k, entry);
+		} else {
+			retain_unlist(k, entry);
+			order_unrelease(k, entry);
+		}
+	}
+	order_settle(k, slot);
+	return s->by_stamp.head == 0;
 }
 
 bool
@@ -340,7 +380,7 @@ retain_pass(struct kvr *k, const struct slot *s, uint32_t passed)
 	if (passed < WAITING_MAX)
 		return;
 	add_once(k->region->counts.reclaimed, 1);
-	order_remove(k, entry);
+	retain_unlist(k, entry);
 	order_unrelease(k, entry);
 }
 
@@ -512,7 +552,7 @@ retain_fit(struct fitting *f, int64_t now)
 		make_room(f->k, now, cells, asks);
 	}
 	while (want > 0 && !region_broken(f->k) && !fit_walk(f, want))
-		want = fit_less(f, want);
+		want = f->how->keep ? 0 : fit_less(f, want);
 	return want;
 }
 
@@ -543,7 +583,7 @@ retain_insert(struct kvr *k, const struct kvr_prompt *p, uint32_t slot,
 		cover_cut(k, f.path.node);
 	}
 	if (cut && index_line_full(k, &f.path)) {
-		want = f.path.depth - f.path.inside;
+		want = how->keep ? 0 : f.path.depth - f.path.inside;
 		(void)fit_walk(&f, want);
 	}
 	if (slot_at(k, slot)->mode == KVR_RETAIN_CAPACITY)
@@ -556,6 +596,33 @@ retain_insert(struct kvr *k, const struct kvr_prompt *p, uint32_t slot,
 	node = index_insert(k, p, &f.path, want, slot, how);
 	fit_share(&f, tenant_of(k, node));
 	return node;
+}
+
+/*
+ * What it holds of the prompt is used. A node that holds more is split, if
+ * there is room.
+ */
+void
+retain_touch(struct kvr *k, const struct kvr_prompt *p, uint32_t slot,
+    int64_t now)
+{
+	struct insert how = { .want = p->blocks };
+	struct path path;
+	uint32_t node;
+
+	index_walk(k, p, how.want, &how, &path);
+	add_once(k->region->counts.steps, path.steps);
+	node = path.node;
+	if (path.inside < node_at(k, node)->length &&
+	    cover_find(k, node, slot) != 0) {
+		if (index_line_full(k, &path) || index_cells(k, &path,
+		    path.depth, 0) + retain_spare(k) > k->region->free_cells)
+			node = node_at(k, node)->parent;
+		else
+			node = index_insert(k, p, &path, path.depth, slot,
+			    &how);
+	}
+	window_stamp(k, node, slot, false, now);
 }
 
 /*

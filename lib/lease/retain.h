@@ -10,6 +10,7 @@
 void retain_expire(struct kvr *k, int64_t now, uint32_t budget);
 int64_t retain_next_due(const struct kvr *k);
 bool retain_due(const struct kvr *k, int64_t now);
+bool retain_drop(struct kvr *k, uint32_t slot, uint32_t most);
 bool retain_reclaim_orphan(struct kvr *k);
 uint32_t retain_spare(const struct kvr *k);
 void retain_make_room(struct kvr *k, int64_t now, uint32_t cells);
@@ -18,8 +19,11 @@ uint64_t retain_used(struct kvr *k, uint32_t slot,
     const struct kvr_prompt *p, uint32_t recorded);
 bool retain_fills(const struct kvr *k, uint32_t slot);
 void retain_decide(struct kvr *k, uint32_t slot);
-/* A block that events name was evicted, or cannot be kept. */
+/* What the events of a worker say cannot be followed any more. */
 void retain_degrade(struct kvr *k, uint32_t slot);
+/* A prompt was sent to a worker of which events say what it holds. */
+void retain_touch(struct kvr *k, const struct kvr_prompt *p, uint32_t slot,
+    int64_t now);
 uint32_t retain_insert(struct kvr *k, const struct kvr_prompt *p,
     uint32_t slot, const struct insert *how, int64_t now, uint32_t *recorded);
 void retain_add_anonymous(struct kvr *k, uint32_t slot, uint64_t blocks,

@@ -189,22 +189,26 @@ stamp_end(struct kvr *k, uint32_t node, uint32_t slot, uint32_t left, bool ends,
 }
 
 /*
- * Where events say what is held, a request stamps nothing. Its own end is
- * marked all the same, and stays if it is stored while the request runs.
+ * Where events say what is held, a request adds nothing: it uses what is held
+ * of its path. Its own end is marked all the same, and stays if it is stored
+ * while the request runs.
  */
 void
 window_stamp(struct kvr *k, uint32_t node, uint32_t slot, bool ends,
     int64_t now)
 {
-	bool marks = ends && by_ends(k, slot);
-	uint32_t left = marks ? find_parting(k, node, slot) : 0;
+	bool marks = ends && by_ends(k, slot), tracks = event_tracks(k, slot);
+	uint32_t left = marks || tracks ? find_parting(k, node, slot) : 0;
 
-	if (!event_tracks(k, slot)) {
+	if (!tracks) {
 		stamp_end(k, node, slot, left, marks, now);
-	} else if (marks) {
+		return;
+	}
+	if (marks) {
 		mark_at(k, left, slot);
 		mark_end(k, node, slot, ENTRY_MARKED);
 	}
+	index_touch(k, left, slot, now);
 }
 
 /* ----------------------------------------------------------- by events --- */

@@ -364,11 +364,12 @@ struct stream {
 	uint64_t evicted[TIERS]; /* and how many went since it began */
 	uint64_t batches, stored, removed, refused;
 	uint64_t cleared, restarts, lost, orphans;
+	uint64_t crowded;    /* entries that left a full region, */
 	uint32_t block_tokens; /* of its blocks; 0: not known */
 	uint8_t state;       /* enum kvr_events_state */
 	uint8_t uncounted;   /* 1: `held` is not what it has */
 	uint8_t copies;      /* what its aliases' are: enum copies */
-	uint8_t pad;
+	uint8_t lacks;       /* 1: one did in this life: not all is held */
 	uint32_t life;       /* of its aliases: hold.c; 0: they say nothing */
 	uint32_t aliases;    /* of that life */
 };
@@ -380,7 +381,8 @@ struct alias {
 	uint32_t next;       /* in the bucket, or the next free one */
 	uint32_t parent;     /* of the block before; 0: this is a root */
 	uint64_t sequence;   /* the index's */
-	uint32_t node;       /* which has it, or had: a hint */
+	uint32_t node;       /* which has it, or had: a hint; 0: a root, or */
+	                     /* not held: alias_place.c */
 	uint32_t children;   /* aliases that have it as parent */
 	uint32_t life;       /* of its stream; 0: free */
 	uint16_t worker;     /* number of its name */

@@ -26,7 +26,7 @@
 #define UNMADE UINT64_C(0x756e6d6164653f3f) /* "unmade??": being formatted */
 /* From that size on 9 kB for a report on other machines do not matter. */
 enum { PEERS_REGION = 1 << 20 };
-enum { FORMAT_VERSION = 26, BYTE_ORDER_MARK = 0x01020304, MIN_CELLS = 64 };
+enum { FORMAT_VERSION = 27, BYTE_ORDER_MARK = 0x01020304, MIN_CELLS = 64 };
 
 /* ------------------------------------------------------------- layout --- */
 

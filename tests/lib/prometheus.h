@@ -396,7 +396,7 @@ static const struct field worker_fields[] = {
 	{ "events_at_seconds", "", AT(kvr_worker_stats, events_at), CLOCK },
 	{ "events_state", "", AT(kvr_worker_stats, events_state), STATE },
 	{ "window_mode", "", AT(kvr_worker_stats, window_mode), WINDOW },
-	WC(best_tokens)
+	WC(best_tokens), WC(events_evicted)
 };
 
 enum {

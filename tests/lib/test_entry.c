@@ -212,7 +212,7 @@ add(uint32_t n, uint32_t slot)
 static void
 stamp(uint32_t n, uint32_t slot)
 {
-	entry_stamp(k, have[n][slot].entry, 0, now);
+	entry_stamp(k, have[n][slot].entry, 0, true, now);
 	have[n][slot].stamp = now;
 	have[n][slot].listed = true;
 }

@@ -94,7 +94,7 @@ START_TEST(impossible_streams_are_found)
 	UNSOUND(state, KVR_EVENTS_OFF);
 	UNSOUND(next, 0);
 	UNSOUND(uncounted, 2);
-	UNSOUND(pad, 1);
+	UNSOUND(lacks, 2);
 	UNSOUND(heard, -2);
 	UNSOUND(heard, INT64_MAX);
 	UNSOUND(block_tokens, UINT32_MAX);

@@ -260,14 +260,26 @@ START_TEST(a_lease_counts_while_it_runs)
 }
 END_TEST
 
-START_TEST(a_full_table_degrades)
+/* What has no alias is not held, and nothing behind it. */
+START_TEST(a_full_table_takes_no_more)
 {
 	holds_with(8, 512 << 10, 1);
 	stored("abcdef", 0);
 	ck_assert_uint_eq(got.state, KVR_EVENTS_COMPLETE);
 	stored("abcdefghi", 6);
-	ck_assert_uint_eq(got.state, KVR_EVENTS_DEGRADED);
-	ck_assert(worker_stats(0).retain != KVR_RETAIN_EVENTS);
+	ck_assert_uint_eq(got.orphans, 3);
+	stored("abcdefghij", 9);
+	ck_assert_uint_eq(got.orphans, 1);
+	stored("abcdefg", 6);
+	ck_assert_uint_eq(got.orphans, 0);
+	ck_assert_uint_eq(has(0, "abcdefghij"), 7);
+	ck_assert_uint_eq(got.state, KVR_EVENTS_COMPLETE);
+	ck_assert_uint_eq(worker_stats(0).retain, KVR_RETAIN_EVENTS);
+	region_sound();
+	removed("abcdefghij", 4);
+	ck_assert_uint_eq(has(0, "abcdefghij"), 4);
+	ck_assert_uint_eq(worker_stats(0).events_blocks, 5);
+	region_sound();
 	/* aliases of an earlier life are free again */
 	cleared();
 	stored("uvwxyz", 0);
@@ -348,12 +360,13 @@ START_TEST(a_table_full_of_dead_waits)
 	/* and none is left */
 	ck_assert_int_eq(store_many(1, _i == 0 ? 1 : 2, last, last + 2, false),
 	    KVR_OK);
-	ck_assert_uint_eq(got.state, KVR_EVENTS_DEGRADED);
+	ck_assert_uint_eq(got.state, KVR_EVENTS_COMPLETE);
+	ck_assert_uint_eq(got.orphans, 2);
 }
 END_TEST
 
-/* Not even one for another scope: then nothing of it would be on record. */
-START_TEST(no_alias_for_a_root_degrades)
+/* Not even one for another scope: then nothing of it is on record. */
+START_TEST(no_alias_for_a_root)
 {
 	static const uint32_t token = 'x';
 	static const uint64_t hash = 77;
@@ -369,8 +382,9 @@ START_TEST(no_alias_for_a_root_degrades)
 	e.block_tokens = 1;
 	e.hashes = e.tokens = 1;
 	ck_assert_int_eq(apply_to(0, &e, 1, &hash, 1, &token, 1, 1), KVR_OK);
-	ck_assert_uint_eq(got.orphans, 0);
-	ck_assert_uint_eq(got.state, KVR_EVENTS_DEGRADED);
+	ck_assert_uint_eq(got.orphans, 1);
+	ck_assert_uint_eq(got.state, KVR_EVENTS_COMPLETE);
+	ck_assert_uint_eq(worker_stats(0).events_blocks, 4);
 	region_sound();
 }
 END_TEST
@@ -402,28 +416,169 @@ START_TEST(blocks_that_do_not_fit_degrade)
 }
 END_TEST
 
-/* A region that is full evicts, and then does not know any more. */
-START_TEST(a_full_region_degrades)
+/* A prompt of 40 letters, of which the first 8 are like those of 25 others. */
+static const char *
+write_prompt(uint32_t i)
 {
-	char text[LETTERS + 1];
-	uint32_t i, j;
+	static char text[LETTERS + 1];
+	uint32_t j;
+
+	for (j = 0; j < 40; j++)
+		text[j] = (char)('A' + (i / (j < 8 ? 26 : 1) + j) % 26);
+	text[40] = '\0';
+	return text;
+}
+
+/* Prompts that are used once, each another one, of a worker without events. */
+static void
+observe_others(uint32_t from, uint32_t n, int64_t now)
+{
+	for (; n > 0; n--, from++) {
+		const uint32_t tokens[] = { 100000 + from, 2 };
+
+		ck_assert_int_eq(kvr_prompt_set_tokens(p, NULL, tokens, 2),
+		    KVR_OK);
+		ck_assert_int_eq(kvr_observe(k, p, id[2], now, 0, NULL),
+		    KVR_OK);
+	}
+}
+
+/* What was used longest ago leaves, whether events or requests have fed it. */
+START_TEST(a_full_region_keeps_what_is_used)
+{
+	static const char hot[] = "hot and held";
+	struct kvr_decision d = { .size = sizeof(d) };
+	char cold[TEXT];
+	uint32_t i;
+
+	holds_with(5000, 512 << 10, 1);
+	stored(hot, 0);
+	for (i = 0; i < 400; i++) {
+		int64_t now = 2 + (int64_t)i;
+
+		observe_others(10 * i, 10, now);
+		snprintf(cold, sizeof(cold), "%u is cold", i);
+		stored(cold, 0);
+		say(hot);
+		if (_i == 1) {
+			ck_assert_int_eq(kvr_observe(k, p, id[0], now, 0,
+			    NULL), KVR_OK);
+			continue;
+		}
+		ck_assert_int_eq(kvr_lease_open_on(k, p, NULL, id[0], now, &d),
+		    KVR_OK);
+		ck_assert_int_eq(kvr_lease_finish(k, d.lease, NULL, now, 0),
+		    KVR_OK);
+	}
+	region_sound();
+	ck_assert_uint_eq(has(0, hot), strlen(hot));
+	ck_assert_uint_gt(worker_stats(0).events_evicted, 10);
+	ck_assert(worker_stats(0).events_evicted <
+	    k->region->counts.evicted_region);
+	ck_assert_uint_eq(worker_stats(0).events_state, KVR_EVENTS_COMPLETE);
+	ck_assert_uint_eq(worker_stats(0).retain, KVR_RETAIN_EVENTS);
+}
+END_TEST
+
+/* What has left is no hint; nor is what is behind it, until all is said again. */
+START_TEST(what_has_left_comes_back)
+{
+	uint32_t i;
 
 	holds_with(4096, 256 << 10, 1);
-	for (i = 0; i < 2000 && worker_stats(0).events_state !=
-	    KVR_EVENTS_DEGRADED; i++) {
-		for (j = 0; j < 40; j++)
-			text[j] = (char)('A' + (i / (j < 8 ? 26 : 1) + j) % 26);
-		text[40] = '\0';
-		stored(text, 0);
-		say(text);
-		ck_assert_int_eq(kvr_observe(k, p, id[2], 1, 0, NULL), KVR_OK);
+	flags_of_batch = _i == 0 ? 0 : KVR_BATCH_FULL;
+	stored("once", 0);
+	stored("once more", 4);
+	for (i = 0; i < 2000 && has(0, "once more") > 0; i++)
+		observe_others(i, 1, 2 + (int64_t)i);
+	ck_assert_uint_eq(has(0, "once more"), 0);
+	ck_assert_uint_gt(worker_stats(0).events_evicted, 0);
+	region_sound();
+	stored("once more?", 9);
+	ck_assert_uint_eq(got.orphans, 1);
+	ck_assert_uint_eq(has(0, "once more?"), 0);
+	stored("once more", 4);
+	ck_assert_uint_eq(has(0, "once more"), 0);
+	ck_assert_uint_eq(got.orphans, 0);
+	/* a part of it, and then the rest */
+	stored("once", 0);
+	ck_assert_uint_eq(has(0, "once more"), 4);
+	stored("once more", 4);
+	ck_assert_uint_eq(has(0, "once more"), 9);
+	region_sound();
+	for (i = 0; i < 3; i++) { /* each copy, if they count */
+		removed("once more", 4);
+		region_sound();
 	}
-	ck_assert_uint_gt(i, 4);
-	ck_assert_uint_eq(worker_stats(0).events_state, KVR_EVENTS_DEGRADED);
-	cleared();
-	stored("abc", 0);
-	ck_assert_uint_eq(worker_stats(0).retain, KVR_RETAIN_EVENTS);
-	ck_assert_uint_eq(has(0, "abc"), 3);
+	ck_assert_uint_eq(has(0, "once more"), 4);
+	ck_assert_uint_eq(worker_stats(0).events_blocks, 5);
+	ck_assert_uint_eq(got.state, KVR_EVENTS_COMPLETE);
+}
+END_TEST
+
+/* Removals of what has left end its aliases, and look for it but once. */
+START_TEST(what_has_left_is_removed)
+{
+	enum { LONG = 4000 };
+	uint64_t steps;
+	uint32_t i;
+
+	holds_with(LONG + 10, 1 << 20, 1);
+	ck_assert_int_eq(store_many(0, 0, 0, LONG, false), KVR_OK);
+	for (i = 0; i < 20000 && worker_stats(0).held_blocks > 0; i++)
+		observe_others(i, 1, 2);
+	ck_assert_uint_eq(worker_stats(0).held_blocks, 0);
+	region_sound();
+	for (i = LONG; i-- > 0;) {
+		const uint64_t name = 1000 + i;
+		struct kvr_event e;
+
+		(void)kvr_event_init(&e, sizeof(e));
+		e.kind = KVR_EVENT_REMOVED;
+		e.hashes = 1;
+		ck_assert_int_eq(apply_to(0, &e, 1, &name, 1, NULL, 0, 3),
+		    KVR_OK);
+		steps = k->region->counts.steps;
+		ck_assert_uint_lt(steps, i == LONG - 1 ? 8 * LONG : 100);
+	}
+	ck_assert_uint_eq(worker_stats(0).events_blocks, 0);
+	ck_assert_uint_eq(got.state, KVR_EVENTS_COMPLETE);
+	region_sound();
+}
+END_TEST
+
+/* A burst of long prompts takes room of all workers, and the trust of none. */
+START_TEST(a_burst_costs_hints)
+{
+	struct kvr_decision d = { .size = sizeof(d) };
+	uint64_t lease[64];
+	uint32_t tokens[2000] = { 0 }, i;
+
+	holds_with(8000, 768 << 10, 1);
+	for (i = 0; i < 200; i++) {
+		stored(write_prompt(i), 0);
+		ck_assert_uint_eq(got.state, KVR_EVENTS_COMPLETE);
+	}
+	for (i = 0; i < 64; i++) {
+		tokens[0] = 100000 + i;
+		ck_assert_int_eq(kvr_prompt_set_tokens(p, NULL, tokens, 2000),
+		    KVR_OK);
+		ck_assert_int_eq(kvr_lease_open(k, p, NULL, 2, &d), KVR_OK);
+		lease[i] = d.lease;
+	}
+	/* no cell is left */
+	ck_assert_uint_lt(d.recorded_blocks, 2000);
+	for (i = 0; i < 200; i += 3)
+		removed(write_prompt(i), 20);
+	stored("no room", 0);
+	ck_assert_uint_eq(got.orphans, 7);
+	for (i = 0; i < 64; i++)
+		ck_assert_int_eq(kvr_lease_abort(k, lease[i], 3, 0), KVR_OK);
+	ck_assert_uint_gt(worker_stats(0).events_evicted, 0);
+	ck_assert_uint_eq(worker_stats(0).events_state, KVR_EVENTS_COMPLETE);
+	stored("room", 0);
+	ck_assert_uint_eq(has(0, "room"), 4);
+	region_sound();
 }
 END_TEST
 
@@ -685,8 +840,8 @@ START_TEST(without_hashes_it_degrades)
 }
 END_TEST
 
-/* What is longer than a prompt may be is on record as far as that. */
-START_TEST(too_long_a_path_degrades)
+/* What is longer than a prompt may be is not held, nor is what follows. */
+START_TEST(too_long_a_path)
 {
 	struct kvr_options o = small_options();
 	struct kvr_worker facts;
@@ -699,8 +854,14 @@ START_TEST(too_long_a_path_degrades)
 	facts.retain = KVR_RETAIN_EVENTS;
 	ck_assert_int_eq(kvr_worker_set(k, id[0], &facts), KVR_OK);
 	stored("abcdef", 0);
-	ck_assert_uint_eq(got.state, KVR_EVENTS_DEGRADED);
-	ck_assert_uint_eq(has(0, "abcdef"), 4);
+	ck_assert_uint_eq(got.orphans, 6);
+	ck_assert_uint_eq(worker_stats(0).events_blocks, 0);
+	stored("abc", 0);
+	stored("abcdef", 3);
+	ck_assert_uint_eq(got.orphans, 3);
+	ck_assert_uint_eq(got.state, KVR_EVENTS_COMPLETE);
+	ck_assert_uint_eq(has(0, "abcdef"), 3);
+	region_sound();
 }
 END_TEST
 
@@ -749,24 +910,17 @@ END_TEST
 START_TEST(pinned_and_full)
 {
 	struct kvr_decision d = { .size = sizeof(d) };
-	uint32_t i;
 
 	holds_with(100, 64 << 10, 1);
 	stored("abc", 0);
 	say("abc");
 	ck_assert_int_eq(kvr_lease_open_on(k, p, NULL, id[0], 1, &d), KVR_OK);
 	ck_assert_int_eq(kvr_lease_commit(k, d.lease, 1, 0), KVR_OK);
-	for (i = 0; i < 3000; i++) {
-		const uint32_t tokens[] = { 1000 + i, 2 };
-
-		ck_assert_int_eq(kvr_prompt_set_tokens(p, NULL, tokens, 2),
-		    KVR_OK);
-		ck_assert_int_eq(kvr_observe(k, p, id[2], 1, 0, NULL), KVR_OK);
-	}
+	observe_others(0, 3000, 1);
 	ck_assert_int_eq(kvr_lease_finish(k, d.lease, NULL, 1, 0), KVR_OK);
 	region_sound();
-	ck_assert(has(0, "abc") == 3 ||
-	    worker_stats(0).events_state == KVR_EVENTS_DEGRADED);
+	ck_assert_uint_eq(has(0, "abc"), 3);
+	ck_assert_uint_eq(worker_stats(0).events_state, KVR_EVENTS_COMPLETE);
 }
 END_TEST
 
@@ -778,19 +932,21 @@ START_TEST(no_room_but_its_own)
 
 	for (i = 0; i < 2; i++) {
 		holds_with(4000, 230 << 10, 1);
-		for (j = 0; j < 2000 && k->region->free_cells > 400; j++) {
+		for (j = 0; j < 2000 && worker_stats(0).events_evicted == 0;
+		     j++) {
 			snprintf(text, sizeof(text), "%c%c%c%u", 'a' + j % 26,
 			    'a' + j / 26 % 26, 'a' + j / 676 % 26, j);
 			event(KVR_EVENT_STORED, KVR_TIER_GPU, text, 0,
 			    strlen(text));
-			if (got.state != KVR_EVENTS_COMPLETE)
-				break;
 		}
+		ck_assert_uint_gt(worker_stats(0).events_evicted, 0);
 		if (i == 0)
 			stored("zzz", 0);
 		else
 			removed(text, strlen(text) - 1);
-		ck_assert_uint_eq(got.state, KVR_EVENTS_DEGRADED);
+		ck_assert_uint_eq(got.state, KVR_EVENTS_COMPLETE);
+		ck_assert_uint_eq(has(0, i == 0 ? "zzz" : text), i == 0 ? 3
+		    : strlen(text) - 1);
 		region_sound();
 	}
 }
@@ -1437,12 +1593,15 @@ suite_hold(void)
 	tcase_add_loop_test(t, a_window_degrades_nothing, KVR_WINDOW_FULL,
 	    KVR_WINDOW_DUAL + 1);
 	tcase_add_test(t, a_lease_counts_while_it_runs);
-	tcase_add_test(t, a_full_table_degrades);
+	tcase_add_test(t, a_full_table_takes_no_more);
 	tcase_add_loop_test(t, a_table_full_of_dead_waits, 0, 2);
-	tcase_add_test(t, no_alias_for_a_root_degrades);
+	tcase_add_test(t, no_alias_for_a_root);
 	tcase_add_test(t, larger_blocks_of_the_engine);
 	tcase_add_test(t, blocks_that_do_not_fit_degrade);
-	tcase_add_test(t, a_full_region_degrades);
+	tcase_add_loop_test(t, a_full_region_keeps_what_is_used, 0, 2);
+	tcase_add_loop_test(t, what_has_left_comes_back, 0, 2);
+	tcase_add_test(t, what_has_left_is_removed);
+	tcase_add_test(t, a_burst_costs_hints);
 	tcase_add_test(t, local_hashes_will_do);
 	tcase_add_test(t, another_handle_goes_on);
 	tcase_add_test(t, names_alone_are_copies);
@@ -1452,7 +1611,7 @@ suite_hold(void)
 	tcase_add_test(t, no_steps_left);
 	tcase_add_test(t, counting_hashes_nothing);
 	tcase_add_test(t, without_hashes_it_degrades);
-	tcase_add_test(t, too_long_a_path_degrades);
+	tcase_add_test(t, too_long_a_path);
 	tcase_add_test(t, two_names_of_one_block);
 	tcase_add_test(t, pinned_and_full);
 	tcase_add_test(t, no_room_but_its_own);

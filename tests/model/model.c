@@ -317,12 +317,16 @@ void
 model_observe(struct model *m, uint64_t worker, const struct model_path *path,
     uint32_t recorded, int64_t time)
 {
+	struct record *r;
 	uint32_t i;
 
-	if (model_tracked(m, worker))
-		return;
-	for (i = 0; i < path->blocks && i < recorded; i++)
-		stamp(find_or_add(m, worker, path, i), time);
+	for (i = 0; i < path->blocks && i < recorded; i++) {
+		r = model_tracked(m, worker)
+		    ? model_find(m, worker, path->prefix[i])
+		    : find_or_add(m, worker, path, i);
+		if (r != NULL && (r->confirmed || !model_tracked(m, worker)))
+			stamp(r, time);
+	}
 }
 
 void
@@ -381,20 +385,23 @@ model_reserve(struct model *m, uint64_t worker, const struct model_path *path,
 }
 
 /*
- * Does nothing if the lease's worker was removed or reset since, or if its
- * engine says what it holds.
+ * Does nothing if the lease's worker was removed or reset since. If its engine
+ * says what it holds, that is used, and nothing else.
  */
 static void
 stamp_lease(struct model *m, struct lease *l, int64_t time)
 {
+	struct record *r;
 	uint32_t i;
 
 	l->committed = true;
-	if (model_worker_find(m, l->worker) == NULL ||
-	    model_tracked(m, l->worker))
+	if (model_worker_find(m, l->worker) == NULL)
 		return;
-	for (i = 0; i < l->recorded; i++)
-		stamp(model_find(m, l->worker, l->prefix[i]), time);
+	for (i = 0; i < l->recorded; i++) {
+		r = model_find(m, l->worker, l->prefix[i]);
+		if (r->confirmed || !model_tracked(m, l->worker))
+			stamp(r, time);
+	}
 }
 
 static void

@@ -12,9 +12,11 @@ model_event_name(uint64_t prefix, bool other)
 }
 
 void
-model_events_use(struct model *m, uint64_t aliases, uint32_t block_size)
+model_events_use(struct model *m, uint64_t aliases, uint32_t block_size,
+    bool full)
 {
 	m->events = true;
+	m->full = full;
 	m->aliases = aliases;
 	m->block_size = block_size;
 }
@@ -159,18 +161,6 @@ aliases_used(const struct model *m)
 	return sum;
 }
 
-/* Has the scope an alias, or is there one left for it? */
-static bool
-root_fits(const struct model *m, const struct stream *s, uint32_t scope)
-{
-	const struct named *n;
-
-	for (n = s->names; n != NULL; n = n->hh.next)
-		if (n->scope == scope)
-			return true;
-	return aliases_used(m) < m->aliases;
-}
-
 /* ------------------------------------------------------------- states --- */
 
 static uint64_t
@@ -274,12 +264,6 @@ model_events_emptied(struct model *m)
 		m->streams[i].vague = false;
 		settle(&m->streams[i]);
 	}
-}
-
-void
-model_events_evicted(struct model *m, uint32_t name)
-{
-	degrade(&m->streams[name]);
 }
 
 void
@@ -636,8 +620,11 @@ store(struct taking *t)
 
 	while (unknown < e->to && name_at(t, unknown) != NULL)
 		unknown++;
-	if (!e->contents || unknown == e->to ||
-	    e->block_tokens != t->b->each * t->m->block_size) {
+	/* a root and all names must fit, however many there are already */
+	if (!e->contents || (unknown == e->to && !t->m->full) ||
+	    e->block_tokens != t->b->each * t->m->block_size ||
+	    (!t->m->full && aliases_used(t->m) + blocks +
+	    (e->from == 0) - e->from * t->b->each > t->m->aliases)) {
 		store_copies(t);
 		return;
 	}
@@ -649,23 +636,15 @@ store(struct taking *t)
 			orphan(t, e->to - e->from);
 			return;
 		}
-	} else if (!root_fits(t->m, t->s, t->b->scope)) {
-		degrade(t->s);
-		return;
 	}
-	/* the engine has two names for what is one to the index */
-	if (held_by_name(t, prefix_at(t->b, unknown))) {
+	/* it is too long, or has two names for what is one to the index */
+	if (blocks > t->b->room || (!t->m->full &&
+	    held_by_name(t, prefix_at(t->b, unknown)))) {
 		store_copies(t);
 		return;
 	}
-	for (i = 0; i < blocks && i < t->b->room &&
-	     t->b->room > e->from * t->b->each; i++)
+	for (i = 0; i < blocks; i++)
 		model_stamp(t->m, t->id, t->b->path, i, t->time);
-	if (blocks > t->b->room) {
-		t->r->truncated++;
-		degrade(t->s);
-		return;
-	}
 	for (i = e->from; i < e->to; i++) {
 		n = name_at(t, i);
 		if (n == NULL) {
@@ -677,8 +656,6 @@ store(struct taking *t)
 		copy_more(t, n);
 		parent = n->hash;
 	}
-	if (aliases_used(t->m) > t->m->aliases)
-		degrade(t->s);
 }
 
 /*

@@ -47,7 +47,6 @@ struct model_result {
 	bool resets;            /* the worker gets another id first */
 	bool empties;           /* else: what is not pinned is dropped first */
 	bool applied;
-	uint64_t truncated;     /* paths longer than a prompt may be */
 	uint64_t orphans;
 };
 
@@ -61,8 +60,12 @@ struct model_stream_stats {
 /* The engine's name of the block that ends a prefix. */
 uint64_t model_event_name(uint64_t prefix, bool other);
 
-/* There are events, and so many aliases, for block_size tokens each. */
-void model_events_use(struct model *m, uint64_t aliases, uint32_t block_size);
+/*
+ * There are events, and so many aliases, for block_size tokens each. full: the
+ * library may hold less, and know less of what is behind that.
+ */
+void model_events_use(struct model *m, uint64_t aliases, uint32_t block_size,
+    bool full);
 /* This id is now that of a name, which has events if `wanted`. */
 void model_events_worker(struct model *m, uint64_t id, uint32_t name,
     bool wanted);
@@ -94,7 +97,5 @@ uint32_t model_event_block(const struct model *m, uint64_t worker);
 /* Is what it holds not known to the model? */
 bool model_vague(const struct model *m, uint64_t worker);
 bool model_any_vague(const struct model *m);
-/* The library may evict: it says that it has lost track. */
-void model_events_evicted(struct model *m, uint32_t name);
 
 #endif

@@ -106,7 +106,7 @@ struct model {
 	struct lease *leases;
 	struct worker *workers;
 	struct seen_block *seen;
-	bool events;
+	bool events, full;
 	uint64_t aliases;
 	uint32_t block_size;
 	struct stream streams[MODEL_STREAMS];

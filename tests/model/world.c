@@ -169,7 +169,8 @@ world_make(struct world *w, const struct ops_config *c,
 	w->options.size = sizeof(w->options);
 	make_options(c, &o);
 	if (c->events > 0)
-		model_events_use(w->m, o.event_blocks, c->block_size);
+		model_events_use(w->m, o.event_blocks, c->block_size,
+		    c->full);
 	rc = kvr_new(&o, &w->k);
 	if (rc != KVR_OK)
 		return world_fail(w, "kvr_new: %s", kvr_errname(rc));
