@@ -3,7 +3,6 @@
  * handle.c - public calls on handles, policy and workers. Each checks its
  * arguments, enters the transaction and calls inward.
  */
-#include "affinity.h"
 #include "event.h"
 #include "file.h"
 #include "handle.h"
@@ -13,6 +12,7 @@
 #include "name.h"
 #include "options.h"
 #include "observed.h"
+#include "parts.h"
 #include "policy.h"
 #include "prompt.h"
 #include "rate.h"
@@ -176,11 +176,7 @@ kvr_clear(struct kvr *k)
 	error = txn_write_begin(k, &c, 0, 0);
 	if (error != KVR_OK)
 		return error;
-	region_empty(k);
-	event_emptied(k);
-	affinity_empty(k);
-	rate_recover(k);
-	journal_clear(k);
+	parts_empty(k, k->region->clock);
 	return txn_write_end(k, NULL, KVR_OK);
 }
 
@@ -198,14 +194,8 @@ kvr_clock_set(struct kvr *k, int64_t now)
 	error = txn_write_begin(k, &c, 0, 0);
 	if (error != KVR_OK)
 		return error;
-	if (now < k->region->clock) {
-		region_empty(k);
-		event_emptied(k);
-		affinity_empty(k);
-		rate_recover(k);
-		write_once(k->region->clock, now);
-		journal_clear(k);
-	}
+	if (now < k->region->clock)
+		parts_empty(k, now);
 	write_once(k->region->clock, now);
 	return txn_write_end(k, NULL, KVR_OK);
 }

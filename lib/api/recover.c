@@ -30,13 +30,9 @@
  */
 #include "recover.h"
 
-#include "affinity.h"
 #include "check.h"
-#include "event.h"
-#include "journal.h"
-#include "peers.h"
+#include "parts.h"
 #include "policy.h"
-#include "rate.h"
 #include "txn.h"
 #include "worker.h"
 
@@ -91,15 +87,9 @@ static void
 adopt_boot(struct kvr *k, const unsigned char *boot_id)
 {
 	if (recover_other_boot(k, boot_id)) {
-		region_empty(k);
-		event_emptied(k);
-		affinity_empty(k);
-		rate_recover(k);
-		write_once(k->region->clock, -1);
 		atomic_store_explicit(&k->region->journal_beat, -1,
 		    memory_order_relaxed);
-		peers_empty(k);
-		journal_clear(k);
+		parts_empty(k, -1);
 	}
 	if (!same_boot(boot_id, no_boot))
 		write_once_words(
@@ -115,9 +105,7 @@ forget_workers(struct kvr *k)
 	for (i = 0; i < k->layout.slots; i++)
 		write_once(k->generations[i],
 		    k->generations[i] + (k->generations[i] & 1));
-	region_empty(k);
-	rate_recover(k);
-	worker_recover(k);
+	parts_recover(k);
 }
 
 /* A policy that no call can have set gives way to the default one. */

@@ -31,11 +31,10 @@
  */
 #include "txn.h"
 
-#include "affinity.h"
 #include "id.h"
 #include "journal.h"
 #include "lease_walk.h"
-#include "rate.h"
+#include "parts.h"
 #include "retain.h"
 #include "seat.h"
 #include "worker.h"
@@ -89,16 +88,12 @@ txn_recover(struct kvr *k)
 {
 	/* a reader that sees any of this must find that seq is odd */
 	atomic_thread_fence(memory_order_release);
-	region_empty(k);
-	rate_recover(k);
-	worker_recover(k);
 	if (k->region->clock < -1 || k->region->clock > CLOCK_MAX)
 		write_once(k->region->clock, -1);
 	if (k->region->lease_number >= ID_LEASE_MAX)
 		put_once(k->region->lease_number,
 		    k->region->lease_number & ID_LEASE_MAX >> 1);
-	affinity_recover(k);
-	journal_recover(k);
+	parts_recover(k);
 	journal_clear(k);
 	add_once(k->region->counts.recoveries, 1);
 }

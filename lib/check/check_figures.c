@@ -4,18 +4,12 @@
  * loads, copies, estimates. They are compared with a recount, and can be
  * replaced by it.
  */
-#include "affinity.h"
 #include "check_in.h"
 #include "event_stream.h"
-#include "journal.h"
-#include "peers.h"
-#include "observed.h"
 #include "order.h"
-#include "pressure.h"
-#include "rate.h"
+#include "parts.h"
 #include "retain.h"
 #include "tenant.h"
-#include "trust.h"
 #include "worker.h"
 
 /* --------------------------------------------------------------- check --- */
@@ -57,8 +51,7 @@ check_figures(struct sums *s)
 	return k->region->workers == workers_in(k) &&
 	    c->nodes == s->counts.nodes && c->entries == s->counts.entries &&
 	    c->blocks == s->counts.blocks && c->held == s->counts.held &&
-	    c->leases == s->counts.leases && affinity_sound(k) &&
-	    journal_sound(k) && peers_sound(k) && event_sound(k) &&
+	    c->leases == s->counts.leases && parts_sound(k) &&
 	    check_fleet(k, s->dp_groups) && check_tenant_figures(s);
 }
 
@@ -113,12 +106,9 @@ mend_figures(const struct sums *s, struct kvr *k)
 
 	mend_cells(s, k);
 	worker_mend(k);
-	if (s->lost || !event_sound(k))
+	if (s->lost)
 		event_recover(k);
-	trust_recover(k);
-	rate_recover(k);
-	pressure_recover(k);
-	observed_recover(k);
+	parts_mend(k);
 	for (i = 0; i < k->layout.slots; i++)
 		mend_slot(slot_at(k, i), &s->slots[i]);
 	for (i = 0; i < k->layout.slots; i++) {
@@ -134,8 +124,5 @@ mend_figures(const struct sums *s, struct kvr *k)
 	put_once(c->blocks, s->counts.blocks);
 	put_once(c->held, s->counts.held);
 	put_once(c->leases, s->counts.leases);
-	affinity_recover(k);
-	journal_recover(k);
-	peers_recover(k);
 	tenant_mend(k, s->tenant_cells);
 }

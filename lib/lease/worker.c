@@ -407,8 +407,15 @@ worker_recover(struct kvr *k)
 		name_link(k, number);
 		add_once(r->workers, n->used);
 	}
-	event_recover(k);
-	trust_recover(k);
+}
+
+/* The same of slots, when streams and capacities have been recovered. */
+void
+worker_settle(struct kvr *k)
+{
+	struct region *r = k->region;
+	uint32_t i;
+
 	for (i = k->layout.slots; i-- > 0;) {
 		struct slot *s = slot_at(k, i);
 		const struct name *n = name_at(k, s->name);

@@ -22,6 +22,7 @@ bool worker_load_ok(const struct kvr_load *load);
 bool worker_overloaded(const struct kvr *k, uint32_t slot);
 void worker_remove(struct kvr *k, uint32_t slot);
 void worker_recover(struct kvr *k);
+void worker_settle(struct kvr *k);
 void worker_mend(struct kvr *k);
 int worker_reset(struct kvr *k, uint32_t slot, uint32_t *fresh);
 

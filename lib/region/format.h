@@ -490,8 +490,8 @@ struct seat {
 /* Sizes and offsets of everything, derived from options and size alone. */
 struct layout {
 	uint64_t seats_at, slots_at, generations_at, names_at, name_buckets_at;
-	uint64_t loads_at, dp_groups_at, outside_at, survival_at, streams_at;
-	uint64_t stacks_at;
+	uint64_t load_rows_at, dp_groups_at, outside_at, survival_at;
+	uint64_t streams_at, stacks_at;
 	uint64_t due_at, stamped_at, due_winner_at, stamped_winner_at;
 	uint64_t bindings_at, aliases_at, alias_buckets_at;
 	uint64_t journal_at, journal_bytes, peers_at;

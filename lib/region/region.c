@@ -14,6 +14,7 @@
 #include "region.h"
 
 #include "journal.h"
+#include "layout.h"
 #include "peers.h"
 #include "seat.h"
 #include "table.h"
@@ -24,15 +25,9 @@
 
 #define MAGIC UINT64_C(0x6b76726f75746521) /* "kvroute!" */
 #define UNMADE UINT64_C(0x756e6d6164653f3f) /* "unmade??": being formatted */
-/* From that size on 9 kB for a report on other machines do not matter. */
-enum { PEERS_REGION = 1 << 20 };
 enum { FORMAT_VERSION = 27, BYTE_ORDER_MARK = 0x01020304, MIN_CELLS = 64 };
 
 /* ------------------------------------------------------------- layout --- */
-
-/* Bytes of struct loads per slot. */
-enum { LOAD = 8 * sizeof(double) + 5 * sizeof(uint64_t) +
-    2 * sizeof(uint32_t) };
 
 static uint64_t
 align_line(uint64_t at)
@@ -50,72 +45,41 @@ layout_seats(uint64_t bytes)
 	return seats < SEATS_MAX ? (uint32_t)seats : SEATS_MAX;
 }
 
+/* The next array of the layout l; `at` is where the one before ends. */
+#define LAY(name, type, count, align, begin) \
+	if (LAYOUT_##align == LAYOUT_LINE) \
+		at = align_line(at); \
+	l->name##_at = at; \
+	at += (uint64_t)(count) * sizeof(type);
+
 /* Lays out all that does not depend on the number of cells; returns its end. */
 static uint64_t
 layout_fixed(struct layout *l, const struct kvr_options *o, uint64_t bytes)
 {
-	uint32_t max_workers = o->max_workers;
+	uint64_t at = sizeof(struct region);
 
-	l->slots = max_workers * SLOTS_PER_WORKER;
-	l->names = max_workers;
-	l->name_buckets = max_workers;
+	l->slots = o->max_workers * SLOTS_PER_WORKER;
+	l->names = l->name_buckets = o->max_workers;
 	for (l->leaves = 2; l->leaves < l->slots; l->leaves *= 2)
 		continue;
 	l->seats = layout_seats(bytes);
-	l->seats_at = align_line(sizeof(struct region));
-	l->slots_at = align_line(
-	    l->seats_at + (uint64_t)l->seats * sizeof(struct seat));
-	l->generations_at =
-	    l->slots_at + (uint64_t)l->slots * sizeof(struct slot);
-	l->names_at = align_line(
-	    l->generations_at + (uint64_t)l->slots * sizeof(uint32_t));
-	l->name_buckets_at =
-	    l->names_at + (uint64_t)l->names * sizeof(struct name);
-	l->dp_groups_at = align_line(
-	    l->name_buckets_at + (uint64_t)l->name_buckets * sizeof(uint32_t));
-	l->outside_at = align_line(
-	    l->dp_groups_at + (uint64_t)l->names * sizeof(struct dp_group));
-	l->loads_at = align_line(
-	    l->outside_at + (uint64_t)l->names * sizeof(struct outside));
-	l->survival_at = align_line(l->loads_at + (uint64_t)l->slots * LOAD);
-	l->streams_at = l->survival_at +
-	    (uint64_t)l->names * sizeof(struct survival);
-	l->stacks_at = l->streams_at +
-	    (uint64_t)l->names * sizeof(struct stream);
-	l->due_at = l->stacks_at + (uint64_t)l->names * sizeof(struct stack);
-	l->stamped_at = l->due_at + (uint64_t)l->leaves * sizeof(int64_t);
-	l->due_winner_at =
-	    l->stamped_at + (uint64_t)l->leaves * sizeof(int64_t);
-	l->stamped_winner_at =
-	    l->due_winner_at + (uint64_t)l->leaves * sizeof(uint16_t);
 	l->bindings = (o->affinity_entries + (BINDINGS - 1u)) / BINDINGS *
 	    BINDINGS;
-	l->bindings_at = align_line(
-	    l->stamped_winner_at + (uint64_t)l->leaves * sizeof(uint16_t));
 	l->aliases = (uint32_t)o->event_blocks;
-	l->aliases_at = align_line(
-	    l->bindings_at + (uint64_t)l->bindings * sizeof(struct binding));
-	l->alias_buckets_at = l->aliases_at;
-	if (l->aliases > 0)
-		l->alias_buckets_at +=
-		    (l->aliases + UINT64_C(1)) * sizeof(struct alias);
 	l->tenants = o->tenants;
 	for (l->tenant_leaves = 2; l->tenant_leaves <= l->tenants;
 	    l->tenant_leaves *= 2)
 		continue;
-	l->tenants_at = align_line(l->alias_buckets_at +
-	    (uint64_t)l->aliases * sizeof(uint32_t));
-	l->tenant_winner_at = l->tenants_at;
-	if (l->tenants > 0)
-		l->tenant_winner_at +=
-		    l->tenant_leaves * sizeof(struct tenant);
 	l->journal_bytes = o->journal_bytes;
-	l->journal_at = align_line(l->tenant_winner_at + (l->tenants > 0
-	    ? l->tenant_leaves * sizeof(uint16_t) : 0));
-	l->peers_at = l->journal_at + l->journal_bytes;
-	if (o->journal_bytes == 0 && bytes < PEERS_REGION)
-		return l->peers_at;
-	return l->peers_at + sizeof(struct peer_table);
+	LAYOUT_FIXED(LAY)
+	return at;
+}
+
+static uint64_t
+layout_cells(struct layout *l, uint64_t at)
+{
+	LAYOUT_CELLS(LAY)
+	return at;
 }
 
 /*
@@ -129,7 +93,7 @@ int
 region_layout(const struct kvr_options *o, uint64_t bytes, struct layout *out)
 {
 	struct layout l;
-	uint64_t at, cells, buckets, owned = 0;
+	uint64_t at, cells, owned = 0;
 	const uint64_t spare = 2 * CELL;
 
 	memset(&l, 0, sizeof(l));
@@ -143,15 +107,9 @@ region_layout(const struct kvr_options *o, uint64_t bytes, struct layout *out)
 		cells = INT32_MAX;
 	if (cells < MIN_CELLS)
 		return KVR_ETOOSMALL;
-	buckets = (cells + 7) / 8;
 	l.cells = (uint32_t)cells;
-	l.node_buckets = l.entry_buckets = (uint32_t)buckets;
-	l.node_buckets_at = at;
-	l.entry_buckets_at = align_line(at + buckets * sizeof(uint32_t));
-	l.cells_at = align_line(
-	    l.entry_buckets_at + buckets * sizeof(uint32_t));
-	l.belonging_at = l.cells_at + cells * CELL;
-	l.end = l.belonging_at + cells * owned;
+	l.node_buckets = l.entry_buckets = (l.cells + 7) / 8;
+	l.end = layout_cells(&l, at);
 	*out = l;
 	return KVR_OK;
 }
@@ -165,9 +123,12 @@ seal_checksum(const struct seal *s)
 }
 
 static void
-loads_open(struct loads *l, char *at, uint32_t slots)
+loads_open(struct kvr *k)
 {
-	l->prefill = (double *)(void *)at;
+	struct loads *l = &k->loads;
+	uint32_t slots = k->layout.slots;
+
+	l->prefill = (double *)(void *)k->load_rows;
 	l->booked = l->prefill + slots;
 	l->blocks = l->booked + slots;
 	l->id = (uint64_t *)(void *)(l->blocks + slots);
@@ -184,6 +145,9 @@ loads_open(struct loads *l, char *at, uint32_t slots)
 	l->observed_reading = l->observed_requests + slots;
 }
 
+#define OPEN(name, type, count, align, begin) \
+	k->name = (type *)(void *)(base + l->name##_at);
+
 /* The seal is the caller's copy, which no other process can change. */
 static void
 handle_open(struct kvr *k, struct region *r, const struct seal *seal)
@@ -194,33 +158,11 @@ handle_open(struct kvr *k, struct region *r, const struct seal *seal)
 	k->region = r;
 	k->layout = *l;
 	k->kind = seal->kind;
-	k->seats = (struct seat *)(void *)(base + l->seats_at);
-	k->slots = (struct slot *)(void *)(base + l->slots_at);
-	k->generations = (uint32_t *)(void *)(base + l->generations_at);
-	k->names = (struct name *)(void *)(base + l->names_at);
-	k->dp_groups = (struct dp_group *)(void *)(base + l->dp_groups_at);
-	k->outside = (struct outside *)(void *)(base + l->outside_at);
-	loads_open(&k->loads, base + l->loads_at, l->slots);
-	k->survival = (struct survival *)(void *)(base + l->survival_at);
-	k->streams = (struct stream *)(void *)(base + l->streams_at);
-	k->stacks = (struct stack *)(void *)(base + l->stacks_at);
-	k->name_buckets = (uint32_t *)(void *)(base + l->name_buckets_at);
-	k->due = (int64_t *)(void *)(base + l->due_at);
-	k->due_winner = (uint16_t *)(void *)(base + l->due_winner_at);
-	k->stamped = (int64_t *)(void *)(base + l->stamped_at);
-	k->stamped_winner = (uint16_t *)(void *)(base + l->stamped_winner_at);
-	k->bindings = (struct binding *)(void *)(base + l->bindings_at);
-	k->aliases = (struct alias *)(void *)(base + l->aliases_at);
-	k->alias_buckets = (uint32_t *)(void *)(base + l->alias_buckets_at);
-	k->journal = (uint64_t *)(void *)(base + l->journal_at);
-	k->peers = l->peers_at == l->node_buckets_at ? NULL :
-	    (struct peer_table *)(void *)(base + l->peers_at);
-	k->node_buckets = (uint32_t *)(void *)(base + l->node_buckets_at);
-	k->entry_buckets = (uint32_t *)(void *)(base + l->entry_buckets_at);
-	k->cells = (union cell *)(void *)(base + l->cells_at);
-	k->tenants = (struct tenant *)(void *)(base + l->tenants_at);
-	k->tenant_winner = (uint16_t *)(void *)(base + l->tenant_winner_at);
-	k->belonging = (union belonging *)(void *)(base + l->belonging_at);
+	LAYOUT_FIXED(OPEN)
+	LAYOUT_CELLS(OPEN)
+	if (l->peers_at == l->node_buckets_at)
+		k->peers = NULL;
+	loads_open(k);
 	k->ttl = seal->ttl;
 	k->rule = seal->rule;
 	memcpy(k->table_key, seal->table_key, sizeof(k->table_key));
@@ -253,8 +195,6 @@ names_init(struct kvr *k)
 {
 	uint32_t i, n = k->layout.names;
 
-	memset(k->name_buckets, 0, k->layout.name_buckets * sizeof(uint32_t));
-	memset(k->names, 0, n * sizeof(struct name));
 	for (i = 0; i < n; i++)
 		k->names[i].next = i + 1 < n ? i + 2 : 0;
 	k->region->name_free = 1;
@@ -295,6 +235,18 @@ seal_close(struct region *r)
 	write_once(*(volatile uint64_t *)&r->seal.magic, MAGIC);
 }
 
+#define CLEAR(name, type, count, align, begin) \
+	if (LAYOUT_##begin == LAYOUT_CLEAR) \
+		memset(k->name, 0, (size_t)(count) * sizeof(type));
+
+static void
+arrays_clear(struct kvr *k, uint64_t bytes)
+{
+	const struct layout *l = &k->layout;
+
+	LAYOUT_FIXED(CLEAR)
+}
+
 int
 region_format(const struct region_begin *b, void *memory, uint64_t bytes,
     uint32_t kind)
@@ -329,19 +281,9 @@ region_format(const struct region_begin *b, void *memory, uint64_t bytes,
 	memset(&k, 0, sizeof(k));
 	k.own = &k.own_private;
 	handle_open(&k, r, &r->seal);
-	memset(k.seats, 0, layout.seats * sizeof(struct seat));
-	memset(k.slots, 0, layout.slots * sizeof(struct slot));
-	memset(k.generations, 0, layout.slots * sizeof(uint32_t));
-	memset(k.dp_groups, 0, layout.names * sizeof(struct dp_group));
-	memset(k.loads.prefill, 0, (size_t)layout.slots * LOAD);
-	memset(k.survival, 0, layout.names * sizeof(struct survival));
-	memset(k.streams, 0, layout.names * sizeof(struct stream));
-	memset(k.stacks, 0, layout.names * sizeof(struct stack));
-	memset(k.bindings, 0, layout.bindings * sizeof(struct binding));
+	arrays_clear(&k, bytes);
 	if (layout.aliases > 0)
 		memset(k.aliases, 0, sizeof(struct alias));
-	memset(k.alias_buckets, 0, layout.aliases * sizeof(uint32_t));
-	memset(k.journal, 0, (size_t)layout.journal_bytes);
 	peers_empty(&k);
 	for (i = 0; i < layout.slots; i++)
 		k.loads.gate[i] = GATE_FREE;

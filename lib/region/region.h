@@ -53,7 +53,8 @@ enum region_wait {
 struct kvr {
 	struct region *region;
 	struct slot *slots;
-	struct loads loads;
+	struct load_row *load_rows; /* and their members, */
+	struct loads loads;        /* each an array of all slots */
 	struct dp_group *dp_groups;
 	struct outside *outside;   /* [names] */
 	struct survival *survival; /* [names] */

@@ -7,6 +7,7 @@
  */
 #include "check_in.h"
 #include "id.h"
+#include "parts.h"
 
 #include "damage.h"
 
@@ -40,7 +41,7 @@ fleet_sound(void)
 
 	memset(counted, 0, sizeof(counted));
 	return check_names(k) && check_groups_of_ranks(k) &&
-	    check_fleet(k, counted);
+	    check_fleet(k, counted) && parts_sound(k);
 }
 
 /* As FOUND, by this part of the check alone. */

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * parts.c - the parts of a region, and what becomes of each: a row a part.
+ *
+ * A part that has a new field in the region joins the table here, so no call
+ * can forget it. The order matters: names of workers are mended before what
+ * refers to them, and slots are settled last of these.
+ *
+ *	empty     by a call, a clock that is set back, another boot
+ *	recover   after the death of a writer, and damage
+ *	sound     for kvr_check and each attach; the index itself is check.c's
+ *	mend      one that is not sound; figures that are counted are
+ *	          check_figures.c's
+ */
+#include "parts.h"
+
+#include "affinity.h"
+#include "event.h"
+#include "journal.h"
+#include "observed.h"
+#include "peers.h"
+#include "pressure.h"
+#include "rate.h"
+#include "trust.h"
+#include "worker.h"
+
+struct part {
+	void (*empty)(struct kvr *k);
+	void (*recover)(struct kvr *k);
+	bool (*sound)(const struct kvr *k);
+	void (*mend)(struct kvr *k);
+};
+
+static void
+event_mend(struct kvr *k)
+{
+	if (!event_sound(k))
+		event_recover(k);
+}
+
+static const struct part parts[] = {
+	/* index, leases, loads */
+	{ region_empty, region_empty, NULL, NULL },
+	/* speeds of workers */
+	{ rate_recover, rate_recover, rate_sane, rate_recover },
+	/* names of workers */
+	{ NULL, worker_recover, NULL, NULL },
+	/* streams of events, and aliases */
+	{ event_emptied, event_recover, event_sound, event_mend },
+	/* learnt capacities */
+	{ NULL, trust_recover, trust_sane, trust_recover },
+	/* slots of workers */
+	{ NULL, worker_settle, NULL, NULL },
+	/* inserted and observed tokens, which region_empty clears */
+	{ NULL, NULL, pressure_sane, pressure_recover },
+	{ NULL, NULL, observed_sane, observed_recover },
+	/* sessions */
+	{ affinity_empty, affinity_recover, affinity_sound, affinity_recover },
+	/* the report on other machines */
+	{ peers_empty, NULL, peers_sound, peers_recover },
+	/* the journal, which says that all else is empty */
+	{ journal_clear, journal_recover, journal_sound, journal_recover }
+};
+enum { PARTS = sizeof(parts) / sizeof(parts[0]) };
+
+void
+parts_empty(struct kvr *k, int64_t clock)
+{
+	size_t i;
+
+	write_once(k->region->clock, clock);
+	for (i = 0; i < PARTS; i++)
+		if (parts[i].empty != NULL)
+			parts[i].empty(k);
+}
+
+void
+parts_recover(struct kvr *k)
+{
+	size_t i;
+
+	for (i = 0; i < PARTS; i++)
+		if (parts[i].recover != NULL)
+			parts[i].recover(k);
+}
+
+bool
+parts_sound(const struct kvr *k)
+{
+	size_t i;
+
+	for (i = 0; i < PARTS; i++)
+		if (parts[i].sound != NULL && !parts[i].sound(k))
+			return false;
+	return true;
+}
+
+void
+parts_mend(struct kvr *k)
+{
+	size_t i;
+
+	for (i = 0; i < PARTS; i++)
+		if (parts[i].mend != NULL)
+			parts[i].mend(k);
+}
