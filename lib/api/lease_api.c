@@ -23,29 +23,17 @@ book_lease(struct kvr *k, const struct kvr_prompt *p,
     struct kvr_decision *out)
 {
 	struct slot *s = slot_at(k, choice->slot);
-	struct booking b;
 	uint32_t recorded;
 	uint64_t lease;
 
-	b.owner = r->owner;
-	b.slot = choice->slot;
-	b.cached = choice->tokens;
-	b.overlap = choice->usable;
-	b.active = choice->active;
-	b.count_prefill = (choice->flags & KVR_IGNORE_PREFILL) == 0;
-	b.silent = (choice->flags & KVR_NO_FIRST_TOKEN) != 0;
-	b.record = (choice->flags & KVR_IGNORE_REUSE) == 0;
-	b.session = choice->session;
-	b.session_ttl = r->affinity_ttl;
-	b.share = r->share;
-	lease = lease_open(k, p, &b, now, &recorded);
+	lease = lease_open(k, p, r, choice, now, &recorded);
 	add_once(k->region->counts.lease_opens, 1);
 	add_once(s->lease_opens, 1);
 	add_once(s->prompt_tokens, prompt_tokens(p));
-	add_once(s->predicted_tokens, b.cached);
+	add_once(s->predicted_tokens, choice->tokens);
 	add_once(s->best_tokens, choice->best_tokens);
 	add_once(k->region->counts.prompt_tokens, prompt_tokens(p));
-	add_once(k->region->counts.predicted_tokens, b.cached);
+	add_once(k->region->counts.predicted_tokens, choice->tokens);
 	add_once(k->region->counts.best_tokens, choice->best_tokens);
 	if (choice->affinity == KVR_AFFINITY_HIT ||
 	    choice->affinity == KVR_AFFINITY_MOVED)

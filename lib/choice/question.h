@@ -5,6 +5,7 @@
 #ifndef KVR_QUESTION_H
 #define KVR_QUESTION_H
 
+#include "lease.h"
 #include "match.h"
 
 /* The largest cost. */
@@ -60,23 +61,6 @@ struct question {
 	uint64_t take[QUESTION_WORDS]; /* slots that are eligible */
 	uint64_t below[QUESTION_WORDS]; /* of them, those below the bound */
 };
-struct choice {
-	uint64_t worker;
-	uint32_t slot;
-	uint32_t reason;   /* enum kvr_reason */
-	uint32_t eligible; /* number of eligible workers */
-	uint32_t blocks;   /* overlap of the chosen worker, */
-	uint32_t active;   /* of it, in use there, */
-	uint32_t usable;   /* and such that the engine can resume behind it */
-	uint64_t tokens;   /* of it, expected to be cached */
-	uint64_t best;     /* the worker with the longest overlap: longest.c, */
-	uint64_t best_tokens; /* and what is expected there */
-	uint32_t flags;    /* of the request, resolved */
-	double cost;
-	uint64_t session;  /* to be bound when the lease is committed; or 0 */
-	uint32_t affinity; /* enum kvr_affinity_outcome */
-};
-
 /* Loads and weights may be damaged: what is no cost is the largest one. */
 static inline __attribute__((always_inline)) double
 cost_within(double cost)

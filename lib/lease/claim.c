@@ -9,7 +9,7 @@
 
 void
 claim_make(struct kvr *k, uint32_t cell, const struct kvr_prompt *p,
-    const struct booking *b)
+    const struct choice *choice, int64_t session_ttl)
 {
 	struct claim *c = claim_at(k, cell);
 	uint64_t tokens = prompt_tokens(p);
@@ -18,13 +18,13 @@ claim_make(struct kvr *k, uint32_t cell, const struct kvr_prompt *p,
 		tokens = UINT32_MAX;
 	write_once_zeros(c, sizeof(*c));
 	write_once(c->tokens, (uint32_t)tokens);
-	write_once(c->predicted, (uint32_t)(b->cached < tokens ? b->cached
-	    : tokens));
-	write_once(c->overlap, b->record ? b->overlap : 0);
-	write_once(c->active, b->active);
+	write_once(c->predicted, (uint32_t)(choice->tokens < tokens
+	    ? choice->tokens : tokens));
+	write_once(c->overlap, choice_records(choice) ? choice->usable : 0);
+	write_once(c->active, choice->active);
 	write_once(c->prompt, p->blocks);
 	write_once(
 	    c->tail, p->units > (uint64_t)p->blocks * p->rule.block_size);
-	write_once(c->session, (uint32_t)b->session);
-	write_once(c->ttl_ms, affinity_ttl_ms(b->session_ttl));
+	write_once(c->session, (uint32_t)choice->session);
+	write_once(c->ttl_ms, affinity_ttl_ms(session_ttl));
 }

@@ -9,6 +9,6 @@
 
 /* Call it before anything of the request is recorded. */
 void claim_make(struct kvr *k, uint32_t cell, const struct kvr_prompt *p,
-    const struct booking *b);
+    const struct choice *choice, int64_t session_ttl);
 
 #endif

@@ -157,24 +157,17 @@ unbook_ahead(struct kvr *k, const struct lease *l, uint32_t blocks)
 	book_ahead(k, l, c->ahead - (blocks < max ? blocks : max));
 }
 
-static uint64_t
-tokens_to_prefill(const struct kvr_prompt *p, const struct booking *b)
-{
-	uint64_t all = prompt_tokens(p);
-
-	return b->count_prefill && b->cached < all ? all - b->cached : 0;
-}
-
 static void
 prefill_begin(struct kvr *k, struct lease *l, const struct kvr_prompt *p,
-    const struct booking *b, int64_t now)
+    const struct choice *c, int64_t now)
 {
-	uint64_t tokens = tokens_to_prefill(p, b);
+	uint64_t all = prompt_tokens(p);
+	uint64_t tokens = c->tokens < all ? all - c->tokens : 0;
 
-	if (!b->count_prefill)
+	if ((c->flags & KVR_IGNORE_PREFILL) != 0)
 		return;
 	book_prefill(k, l, tokens);
-	if (b->silent)
+	if ((l->flags & LEASE_SILENT) != 0)
 		rate_book_silent(k, l->slot, tokens, now);
 	rate_publish_next(k);
 	write_once(l->flags, l->flags | LEASE_PREFILLING);
@@ -225,11 +218,13 @@ completion_blocks(const struct kvr *k, uint32_t slot)
  * and those spared for leases (retain_spare) are in use.
  */
 uint64_t
-lease_open(struct kvr *k, const struct kvr_prompt *p, const struct booking *b,
-    int64_t now, uint32_t *recorded)
+lease_open(struct kvr *k, const struct kvr_prompt *p,
+    const struct kvr_request *r, const struct choice *choice, int64_t now,
+    uint32_t *recorded)
 {
-	struct insert how = { .want = lease_blocks(k, p), .share = b->share };
-	struct slot *s = slot_at(k, b->slot);
+	struct insert how = { .want = lease_blocks(k, p), .share = r->share };
+	const uint32_t slot = choice->slot;
+	struct slot *s = slot_at(k, slot);
 	struct lease *l;
 	uint32_t i, claim;
 
@@ -243,24 +238,24 @@ lease_open(struct kvr *k, const struct kvr_prompt *p, const struct booking *b,
 	}
 	i = cell_take(k);
 	claim = cell_take(k);
-	claim_make(k, claim, p, b);
+	claim_make(k, claim, p, choice, r->affinity_ttl);
 	l = lease_at(k, i);
 	write_once_zeros(l, sizeof(*l));
 	write_once(l->kind, CELL_LEASE);
-	write_once(l->flags, (b->record ? 0 : LEASE_UNRECORDED) |
-	    (b->silent ? LEASE_SILENT : 0));
-	write_once(l->slot, (uint16_t)b->slot);
+	write_once(l->flags, (choice_records(choice) ? 0 : LEASE_UNRECORDED) |
+	    ((choice->flags & KVR_NO_FIRST_TOKEN) != 0 ? LEASE_SILENT : 0));
+	write_once(l->slot, (uint16_t)slot);
 	add_once(k->region->lease_number, 1);
 	write_once(l->number, k->region->lease_number);
-	write_once(l->owner, b->owner);
+	write_once(l->owner, r->owner);
 	write_once(l->opened, now);
 	write_once(l->claim, claim);
-	write_once(l->session, (uint32_t)(b->session >> 32));
-	if (b->record)
-		write_once(l->node, retain_insert(k, p, b->slot, &how, now,
+	write_once(l->session, (uint32_t)(choice->session >> 32));
+	if (choice_records(choice))
+		write_once(l->node, retain_insert(k, p, slot, &how, now,
 		    recorded));
 	ages_note(k, claim_at(k, claim), l, *recorded);
-	index_pin(k, l->node, b->slot, 0, now);
+	index_pin(k, l->node, slot, 0, now);
 	write_once(l->blocks, *recorded);
 	lease_link(k, i);
 	add_once(s->leases, 1);
@@ -268,10 +263,10 @@ lease_open(struct kvr *k, const struct kvr_prompt *p, const struct booking *b,
 	add_once(s->reading, claim_at(k, claim)->tokens);
 	book_private(k, l, p->blocks - l->blocks);
 	book_ahead(k, l, claim_at(k, claim)->tail +
-	    completion_blocks(k, b->slot));
-	prefill_begin(k, l, p, b, now);
-	retain_evict_lost(k, b->slot);
-	load_recount(k, b->slot);
+	    completion_blocks(k, slot));
+	prefill_begin(k, l, p, choice, now);
+	retain_evict_lost(k, slot);
+	load_recount(k, slot);
 	return id_of_lease(l->number);
 }
 

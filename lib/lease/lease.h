@@ -11,23 +11,35 @@
 /* Returns the lease with this id, or 0. */
 uint32_t lease_find(const struct kvr *k, uint64_t id);
 
-/* What lease_open needs to know about a request. */
-struct booking {
-	uint64_t owner;
+/* The worker of a request, and what is expected of it: filled by route.c. */
+struct choice {
+	uint64_t worker;
 	uint32_t slot;
-	uint64_t cached;   /* tokens that need no prefill */
-	uint32_t overlap, active; /* blocks, as the index says */
-	bool count_prefill;
-	bool silent;       /* its first token will not be told */
-	bool record;       /* the prefix, and share its blocks with others */
-	uint64_t session;  /* to be bound when it is committed; 0: none */
-	int64_t session_ttl;
-	uint32_t share;    /* of the prompt's tenant; 0: as it is */
+	uint32_t reason;   /* enum kvr_reason */
+	uint32_t eligible; /* number of eligible workers */
+	uint32_t blocks;   /* overlap of the chosen worker, */
+	uint32_t active;   /* of it, in use there, */
+	uint32_t usable;   /* and such that the engine can resume behind it */
+	uint64_t tokens;   /* of it, expected to be cached */
+	uint64_t best;     /* the worker with the longest overlap: longest.c, */
+	uint64_t best_tokens; /* and what is expected there */
+	uint32_t flags;    /* of the request, resolved */
+	double cost;
+	uint64_t session;  /* to be bound when the lease is committed; or 0 */
+	uint32_t affinity; /* enum kvr_affinity_outcome */
 };
+
+/* Is its prefix recorded, and are its blocks shared with others? */
+static inline bool
+choice_records(const struct choice *c)
+{
+	return (c->flags & KVR_IGNORE_REUSE) == 0;
+}
 
 uint32_t lease_blocks(const struct kvr *k, const struct kvr_prompt *p);
 uint64_t lease_open(struct kvr *k, const struct kvr_prompt *p,
-    const struct booking *b, int64_t now, uint32_t *recorded);
+    const struct kvr_request *r, const struct choice *choice, int64_t now,
+    uint32_t *recorded);
 void lease_commit(struct kvr *k, uint32_t lease, int64_t now);
 int lease_first_token(struct kvr *k, uint32_t lease, int64_t now);
 int lease_extend(struct kvr *k, uint32_t lease, const struct kvr_prompt *p,

@@ -9,18 +9,17 @@
 #include "inner.h"
 
 static const struct claim *
-claim_of(const struct booking *b, uint32_t *cell)
+claim_of(const struct choice *b, uint32_t *cell)
 {
 	*cell = cell_take(k);
 	ck_assert_uint_ne(*cell, 0);
-	claim_make(k, *cell, p, b);
+	claim_make(k, *cell, p, b, 0);
 	return claim_at(k, *cell);
 }
 
 START_TEST(predicted)
 {
-	struct booking b = { .cached = 3, .overlap = 3, .active = 2,
-	    .record = true };
+	struct choice b = { .tokens = 3, .usable = 3, .active = 2 };
 	const struct claim *c;
 	uint32_t cell;
 
@@ -39,7 +38,8 @@ END_TEST
    nothing. */
 START_TEST(bounded)
 {
-	struct booking b = { .cached = UINT64_MAX, .overlap = 3 };
+	struct choice b = { .tokens = UINT64_MAX, .usable = 3,
+	    .flags = KVR_IGNORE_REUSE };
 	const struct claim *c;
 	uint32_t cell;
 
@@ -54,7 +54,7 @@ END_TEST
 /* Of a prompt that no engine takes, as much as there is room for. */
 START_TEST(far_too_long)
 {
-	struct booking b = { .cached = UINT64_MAX, .record = true };
+	struct choice b = { .tokens = UINT64_MAX };
 	const struct claim *c;
 	uint64_t units = p->units;
 	uint32_t cell;
