@@ -312,14 +312,6 @@ stream_reconnected(struct stream *s)
 }
 
 void
-stream_resume(struct stream *s, uint64_t last, uint64_t digest, bool complete)
-{
-	remember(s, last, digest);
-	s->state.complete = complete;
-	stream_reconnected(s);
-}
-
-void
 stream_rejoin(struct stream *s, uint64_t next, bool complete)
 {
 	s->state.complete = complete;

@@ -78,12 +78,9 @@ struct stream;
 /* NULL: no memory. With a replay it begins by asking for all. */
 struct stream *stream_new(const struct stream_options *options);
 void stream_free(struct stream *s);
-/* Goes on behind this batch, if the engine is still the one that sent it. */
-void stream_resume(struct stream *s, uint64_t last, uint64_t digest,
-    bool complete);
 /*
- * The same for a caller that knows no digest, but can tell whether a batch is
- * the one that it had last: if there is a replay it begins with batch next - 1,
+ * Goes on with batch `next`, for a caller that can tell whether a batch is the
+ * one that it had last: if there is a replay it begins with batch next - 1,
  * which comes out again. Without one, what follows is taken for the same
  * engine's unless its numbers go back.
  */

@@ -401,12 +401,3 @@ frame_next(struct frame_reader *r, struct frame_record *out)
 	}
 	return false;
 }
-
-const char *
-frame_verdict_name(enum frame_verdict verdict)
-{
-	static const char *const names[FRAME_VERDICTS] = { "good", "malformed",
-	    "version", "stranger", "forged" };
-
-	return names[verdict];
-}

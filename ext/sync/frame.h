@@ -168,7 +168,5 @@ enum frame_verdict frame_open(struct frame_reader *r,
  * valid until the next call.
  */
 bool frame_next(struct frame_reader *r, struct frame_record *out);
-/* "good", "malformed" ... for counters. */
-const char *frame_verdict_name(enum frame_verdict verdict);
 
 #endif

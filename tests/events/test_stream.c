@@ -451,19 +451,6 @@ START_TEST(reconnect_without_a_replay)
 }
 END_TEST
 
-START_TEST(goes_on_where_another_reader_ended)
-{
-	made(true);
-	stream_resume(s, 4, stream_digest("1:4", 3), true);
-	asked(4);
-	replayed(1, 4);
-	replayed(1, 5);
-	stream_replay_end(s, true);
-	ck_out("1:5");
-	ck_assert(stream_state(s).complete);
-}
-END_TEST
-
 /* The caller has the digest, so that it gets the last batch again. */
 START_TEST(the_caller_compares)
 {
@@ -863,7 +850,6 @@ suite_stream(void)
 	tcase_add_test(t, another_engine_overtook_meanwhile);
 	tcase_add_loop_test(t, nothing_to_compare_after_a_reconnect, 0, 2);
 	tcase_add_loop_test(t, reconnect_without_a_replay, 0, 6);
-	tcase_add_test(t, goes_on_where_another_reader_ended);
 	tcase_add_test(t, the_caller_compares);
 	tcase_add_test(t, the_caller_compares_the_first_batch);
 	tcase_add_loop_test(t, nothing_for_the_caller_to_compare, 0, 3);

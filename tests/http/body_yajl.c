@@ -19,7 +19,7 @@ on_null(void *context)
 {
 	const struct reading *r = context;
 
-	return body_calls.null(r->b);
+	return body_calls.value(r->b, JSON_NULL, NULL, 0);
 }
 
 static int
@@ -27,7 +27,7 @@ on_boolean(void *context, int is_true)
 {
 	const struct reading *r = context;
 
-	return body_calls.boolean(r->b, is_true != 0);
+	return body_calls.value(r->b, JSON_BOOLEAN, NULL, is_true != 0);
 }
 
 static int
@@ -35,7 +35,7 @@ on_number(void *context, const char *digits, size_t n)
 {
 	const struct reading *r = context;
 
-	return body_calls.number(r->b, digits, n);
+	return body_calls.value(r->b, JSON_NUMBER, digits, n);
 }
 
 static int
@@ -43,7 +43,7 @@ on_string(void *context, const unsigned char *text, size_t n)
 {
 	const struct reading *r = context;
 
-	return body_calls.string(r->b, text, n);
+	return body_calls.value(r->b, JSON_STRING, text, n);
 }
 
 static int
@@ -59,7 +59,7 @@ on_map(void *context)
 {
 	const struct reading *r = context;
 
-	return body_calls.map(r->b);
+	return body_calls.value(r->b, JSON_MAP, NULL, 0);
 }
 
 static int
@@ -67,7 +67,7 @@ on_list(void *context)
 {
 	const struct reading *r = context;
 
-	return body_calls.list(r->b);
+	return body_calls.value(r->b, JSON_LIST, NULL, 0);
 }
 
 static int

@@ -234,41 +234,12 @@ on_key(void *h, const unsigned char *name, size_t n)
 }
 
 static bool
-on_string(void *h, const unsigned char *text, size_t n)
+on_value(void *h, enum json_kind kind, const void *text, size_t n)
 {
-	(void)text;
-	(void)n;
-	return hear(h, '"', NULL, 0);
-}
+	const bool number = kind == JSON_NUMBER;
 
-static bool
-on_number(void *h, const char *digits, size_t n)
-{
-	return hear(h, '#', digits, n);
-}
-
-static bool
-on_boolean(void *h, bool is_true)
-{
-	return hear(h, is_true ? 't' : 'f', NULL, 0);
-}
-
-static bool
-on_null(void *h)
-{
-	return hear(h, '0', NULL, 0);
-}
-
-static bool
-on_map(void *h)
-{
-	return hear(h, '{', NULL, 0);
-}
-
-static bool
-on_list(void *h)
-{
-	return hear(h, '[', NULL, 0);
+	return hear(h, kind == JSON_BOOLEAN ? "ft"[n] : "0?#\"{["[kind],
+	    number ? text : NULL, number ? n : 0);
 }
 
 static bool
@@ -278,9 +249,7 @@ on_end(void *h, uint64_t at)
 }
 
 static const struct json_calls calls = {
-	.key = on_key, .string = on_string, .number = on_number,
-	.boolean = on_boolean, .null = on_null, .map = on_map,
-	.list = on_list, .end = on_end
+	.key = on_key, .value = on_value, .end = on_end
 };
 
 static bool

@@ -63,7 +63,7 @@ ck_verdict(size_t n, enum frame_verdict want)
 	ck_assert_ptr_nonnull(exact);
 	memcpy(exact, copy, n);
 	verdict = frame_open(&reader, &rules, exact, n);
-	ck_assert_str_eq(frame_verdict_name(verdict), frame_verdict_name(want));
+	ck_assert_int_eq(verdict, want);
 	while (verdict == FRAME_GOOD && frame_next(&reader, &record))
 		continue;
 	free(exact);

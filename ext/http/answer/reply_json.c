@@ -26,16 +26,6 @@ is_blank(char c)
 	return c == ' ' || c == '\t' || c == '\n' || c == '\r';
 }
 
-static bool
-part_begins(struct parts *p)
-{
-	if (p->reader.depth != 1 || p->take == NULL)
-		return true;
-	p->value = p->reader.token_at;
-	p->open = true;
-	return true;
-}
-
 /* A comma or a bracket at `at` ends a part, if one has begun. */
 static bool
 part_ends(struct parts *p, uint64_t at)
@@ -65,32 +55,18 @@ on_key(void *context, const unsigned char *name, size_t n)
 }
 
 static bool
-on_string(void *context, const unsigned char *text, size_t n)
+on_value(void *context, enum json_kind kind, const void *text, size_t n)
 {
+	struct parts *p = context;
+
+	(void)kind;
 	(void)text;
 	(void)n;
-	return part_begins(context);
-}
-
-static bool
-on_number(void *context, const char *digits, size_t n)
-{
-	(void)digits;
-	(void)n;
-	return part_begins(context);
-}
-
-static bool
-on_boolean(void *context, bool is_true)
-{
-	(void)is_true;
-	return part_begins(context);
-}
-
-static bool
-on_value(void *context)
-{
-	return part_begins(context);
+	if (p->reader.depth != 1 || p->take == NULL)
+		return true;
+	p->value = p->reader.token_at;
+	p->open = true;
+	return true;
 }
 
 static bool
@@ -113,9 +89,7 @@ static bool
 text_read(const char *text, size_t n, view_take *take, void *context)
 {
 	static const struct json_calls calls = { .key = on_key,
-	    .string = on_string, .number = on_number, .boolean = on_boolean,
-	    .null = on_value, .map = on_value, .list = on_value,
-	    .end = on_end, .comma = on_comma };
+	    .value = on_value, .end = on_end, .comma = on_comma };
 
 	struct parts p;
 

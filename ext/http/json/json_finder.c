@@ -43,26 +43,6 @@ value_take(struct finder *f, struct found *v)
 	return v->place == FOUND_NOWHERE || f->table->take(f->context, v);
 }
 
-static bool
-scalar_take(struct finder *f, enum found_kind kind, const void *text, size_t n)
-{
-	struct found v = { .kind = kind, .text = text, .n = n };
-
-	v.cut = kind == FOUND_STRING && f->reader.cut;
-	return value_take(f, &v);
-}
-
-static bool
-level_take(struct finder *f, enum found_kind kind)
-{
-	struct found v = { .kind = kind };
-
-	if (f->reader.depth == FINDER_DEPTH || !value_take(f, &v))
-		return false;
-	f->places[f->reader.depth + 1] = (unsigned char)v.place;
-	return true;
-}
-
 /* --------------------------------------------------------------- calls --- */
 
 static bool
@@ -78,40 +58,19 @@ on_key(void *context, const unsigned char *name, size_t n)
 }
 
 static bool
-on_string(void *context, const unsigned char *text, size_t n)
+on_value(void *context, enum json_kind kind, const void *text, size_t n)
 {
-	return scalar_take(context, FOUND_STRING, text, n);
-}
+	struct finder *f = context;
+	struct found v = { .kind = (enum found_kind)kind, .text = text,
+	    .n = n };
+	const bool level = kind == JSON_MAP || kind == JSON_LIST;
 
-static bool
-on_number(void *context, const char *digits, size_t n)
-{
-	return scalar_take(context, FOUND_NUMBER, digits, n);
-}
-
-static bool
-on_boolean(void *context, bool is_true)
-{
-	(void)is_true;
-	return scalar_take(context, FOUND_BOOLEAN, NULL, 0);
-}
-
-static bool
-on_null(void *context)
-{
-	return scalar_take(context, FOUND_NULL, NULL, 0);
-}
-
-static bool
-on_map(void *context)
-{
-	return level_take(context, FOUND_MAP);
-}
-
-static bool
-on_list(void *context)
-{
-	return level_take(context, FOUND_LIST);
+	v.cut = kind == JSON_STRING && f->reader.cut;
+	if ((level && f->reader.depth == FINDER_DEPTH) || !value_take(f, &v))
+		return false;
+	if (level)
+		f->places[f->reader.depth + 1] = (unsigned char)v.place;
+	return true;
 }
 
 static bool
@@ -126,9 +85,7 @@ on_end(void *context, uint64_t at)
 }
 
 static const struct json_calls calls = {
-	.key = on_key, .string = on_string, .number = on_number,
-	.boolean = on_boolean, .null = on_null, .map = on_map,
-	.list = on_list, .end = on_end
+	.key = on_key, .value = on_value, .end = on_end
 };
 
 void

@@ -77,7 +77,8 @@ string_done(struct json_reader *r, const unsigned char *text, size_t n)
 {
 	r->token = TOKEN_NONE;
 	if (wants_value(r)) {
-		value_done(r, r->calls->string(r->context, text, n));
+		value_done(r, r->calls->value(r->context, JSON_STRING, text,
+		    n));
 	} else if (r->state == FIRST_KEY || r->state == NEXT_KEY) {
 		if (!r->calls->key(r->context, text, n))
 			reader_stop(r, JSON_BROKEN);
@@ -286,7 +287,8 @@ number_done(struct json_reader *r, const void *digits, size_t n)
 {
 	r->token = TOKEN_NONE;
 	if (wants_value(r))
-		value_done(r, r->calls->number(r->context, digits, n));
+		value_done(r, r->calls->value(r->context, JSON_NUMBER, digits,
+		    n));
 	else
 		reader_stop(r, JSON_BROKEN);
 }
@@ -342,8 +344,8 @@ word_done(struct json_reader *r, unsigned char first)
 	if (!wants_value(r))
 		reader_stop(r, JSON_BROKEN);
 	else
-		value_done(r, first == 'n' ? r->calls->null(r->context) :
-		    r->calls->boolean(r->context, first == 't'));
+		value_done(r, r->calls->value(r->context, first == 'n' ?
+		    JSON_NULL : JSON_BOOLEAN, NULL, first == 't'));
 }
 
 /* The first letter is read; r->word is where its word continues. */
@@ -373,8 +375,8 @@ word_begins(struct json_reader *r, place p, place end)
 static void
 level_begins(struct json_reader *r, bool is_map)
 {
-	if (!wants_value(r) || !(is_map ? r->calls->map : r->calls->list)(
-	    r->context) || r->depth == JSON_DEPTH) {
+	if (!wants_value(r) || !r->calls->value(r->context, is_map ?
+	    JSON_MAP : JSON_LIST, NULL, 0) || r->depth == JSON_DEPTH) {
 		reader_stop(r, JSON_BROKEN);
 		return;
 	}

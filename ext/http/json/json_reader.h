@@ -54,15 +54,20 @@ enum {
 
 enum json_stop { JSON_LIVES = 0, JSON_BROKEN, JSON_NO_MEMORY };
 
+enum json_kind {
+	JSON_NULL = 0, JSON_BOOLEAN, JSON_NUMBER, JSON_STRING, JSON_MAP,
+	JSON_LIST
+};
+
 /* They return false if the rest is not wanted: then the text is broken. */
 struct json_calls {
 	bool (*key)(void *context, const unsigned char *name, size_t n);
-	bool (*string)(void *context, const unsigned char *text, size_t n);
-	bool (*number)(void *context, const char *digits, size_t n);
-	bool (*boolean)(void *context, bool is_true);
-	bool (*null)(void *context);
-	bool (*map)(void *context);
-	bool (*list)(void *context);
+	/*
+	 * A value, or where an object or a list begins. `text` is that of a
+	 * string or a number; n of a boolean is 1 or 0.
+	 */
+	bool (*value)(void *context, enum json_kind kind, const void *text,
+	    size_t n);
 	/* Of either; the offset of its bracket. */
 	bool (*end)(void *context, uint64_t at);
 	/*

@@ -327,9 +327,8 @@ string_value(struct body *b, const struct level *l, const void *text, size_t n)
 }
 
 static bool
-on_string(void *context, const unsigned char *text, size_t n)
+string_take(struct body *b, const unsigned char *text, size_t n)
 {
-	struct body *b = context;
 	const struct level *l = &b->level[b->depth];
 
 	if (l->value == IS_SKIPPED)
@@ -407,22 +406,8 @@ scalar_put(struct body *b, enum mark mark, const char *text, size_t n)
 }
 
 static bool
-on_null(void *context)
+number_take(struct body *b, const char *digits, size_t n)
 {
-	return scalar_put(context, MARK_NULL, "", 0);
-}
-
-static bool
-on_boolean(void *context, bool is_true)
-{
-	return scalar_put(context, is_true ? MARK_TRUE : MARK_FALSE, "", 0);
-}
-
-static bool
-on_number(void *context, const char *digits, size_t n)
-{
-	struct body *b = context;
-
 	if (b->level[b->depth].value == IS_TOKEN && !b->closing) {
 		body_token(b, digits, n);
 		return !b->stopped;
@@ -631,15 +616,21 @@ open_level(struct body *b, bool is_map)
 }
 
 static bool
-on_map(void *context)
+on_value(void *context, enum json_kind kind, const void *text, size_t n)
 {
-	return open_level(context, true);
-}
-
-static bool
-on_list(void *context)
-{
-	return open_level(context, false);
+	switch (kind) {
+	case JSON_STRING:
+		return string_take(context, text, n);
+	case JSON_NUMBER:
+		return number_take(context, text, n);
+	case JSON_BOOLEAN:
+		return scalar_put(context, n == 1 ? MARK_TRUE : MARK_FALSE,
+		    "", 0);
+	case JSON_NULL:
+		return scalar_put(context, MARK_NULL, "", 0);
+	default:
+		return open_level(context, kind == JSON_MAP);
+	}
 }
 
 /* The object or list at hand, with its marks and its values. */
@@ -680,9 +671,8 @@ on_end(void *context, uint64_t at)
 }
 
 const struct json_calls body_calls = {
-	.key = on_key, .string = on_string, .number = on_number,
-	.boolean = on_boolean, .null = on_null, .map = on_map,
-	.list = on_list, .end = on_end, .elements = body_tokens
+	.key = on_key, .value = on_value, .end = on_end,
+	.elements = body_tokens
 };
 
 void

@@ -76,39 +76,13 @@ on_end(void *context, uint64_t at)
 
 /* The text itself is an object. */
 static bool
-is_within(void *context)
+on_value(void *context, enum json_kind kind, const void *text, size_t n)
 {
-	return ((struct salt *)context)->reader.depth > 0;
-}
+	const struct salt *s = context;
 
-static bool
-on_map(void *context)
-{
-	(void)context;
-	return true;
-}
-
-static bool
-on_string(void *context, const unsigned char *text, size_t n)
-{
 	(void)text;
 	(void)n;
-	return is_within(context);
-}
-
-static bool
-on_number(void *context, const char *digits, size_t n)
-{
-	(void)digits;
-	(void)n;
-	return is_within(context);
-}
-
-static bool
-on_boolean(void *context, bool is_true)
-{
-	(void)is_true;
-	return is_within(context);
+	return kind == JSON_MAP || s->reader.depth > 0;
 }
 
 /* --------------------------------------------------------------- pieces --- */
@@ -134,9 +108,7 @@ void
 salt_begin(struct salt *s)
 {
 	static const struct json_calls calls = { .key = on_key,
-	    .string = on_string, .number = on_number, .boolean = on_boolean,
-	    .null = is_within, .map = on_map, .list = is_within,
-	    .end = on_end, .comma = on_comma };
+	    .value = on_value, .end = on_end, .comma = on_comma };
 
 	memset(s, 0, sizeof(*s));
 	json_reader_begin_bounded(&s->reader, &calls, s, s->text);
