@@ -122,9 +122,9 @@ SEES_bench := $(BENCH_DIRS) $(TOOL_DIRS)
 SEES_bench/nginx := $(HTTP_DIRS)
 SEES_bench/sync := ext/sync $(TOOL_DIRS)
 SEES_bench/events := ext/events tests/stand-ins/engine $(TOOL_DIRS)
-SEES_ext/daemon := ext/http/json ext/daemon
-SEES_ext/sync := ext/http/json ext/daemon ext/sync
-SEES_ext/events := ext/http/json ext/daemon ext/sync ext/events
+SEES_ext/daemon := tools/common ext/http/json ext/daemon
+SEES_ext/sync := $(SEES_ext/daemon) ext/sync
+SEES_ext/events := $(SEES_ext/sync) ext/events
 includes = -Iinclude $(call quote,$(SEES_$(patsubst %/,%,$(dir $(1)))))
 
 compile_with = $(CC) $(1) $(SHARED_HEADERS) -D_DEFAULT_SOURCE \
@@ -146,7 +146,8 @@ MODULES := $(call files_of,$(TOOL_DIRS))
 HTTP := $(call files_of,$(HTTP_DIRS))
 # The part that daemons share.
 DAEMON := $(call files_of,ext/daemon) $(addprefix ext/http/json/,\
-	metric_writer.c text_writer.c)
+	metric_writer.c text_writer.c) $(addprefix tools/common/,args.c \
+	args_table.c rng.c)
 # What replicas exchange, without a bus.
 WIRE := $(addprefix ext/sync/,bus_queue.c bus_url.c frame.c siphash.c \
 	roster.c publish.c apply.c apply_records.c apply_workers.c \

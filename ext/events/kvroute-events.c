@@ -3,12 +3,9 @@
  * kvroute-events - what engines say of their KV caches, to regions and people.
  * kvroute-events(8) describes the options.
  */
-#include <bsd/stdlib.h>
 #include <err.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <getopt.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -16,6 +13,7 @@
 
 #include "bus.h"
 #include "check.h"
+#include "daemon.h"
 #include "decode.h"
 #include "feed.h"
 #include "kvroute.h"
@@ -23,48 +21,8 @@
 #include "print.h"
 #include "reader.h"
 #include "serve.h"
-#include "status_socket.h"
 
-enum { FAILED = 1, USAGE = 2 };
-
-static volatile sig_atomic_t stop, reload;
-
-static const char usage_text[] =
-"usage: kvroute-events --config FILE [--socket PATH] REGION ...\n"
-"       kvroute-events --config FILE --check [REGION ...]\n"
-"       kvroute-events --status PATH | --metrics PATH\n"
-"       kvroute-events --dump ENDPOINT [--replay-endpoint ENDPOINT]\n"
-"           [--topic PREFIX] [--record FILE] [--batches N] [options]\n"
-"       kvroute-events --dump nats://HOST[:PORT] --topic SUBJECT\n"
-"           [--login FILE] [--record FILE] [--batches N] [options]\n"
-"       kvroute-events --replay FILE [options]\n"
-"       kvroute-events --json FILE [options]\n"
-"       kvroute-events --help | --version\n";
-
-static const char help_text[] =
-"\nGives what engines say of their KV caches to region files of this machine,\n"
-"or prints it.\n\n"
-"  -c, --config FILE which worker's engine publishes where; read again by\n"
-"                    SIGHUP\n"
-"  --check           reads it, connects, attaches, says what it found\n"
-"  --socket PATH     tells the state there\n"
-"  --status PATH     prints the state of the daemon with that socket\n"
-"  --metrics PATH    the same for Prometheus\n\n"
-"  --dump ENDPOINT   the engine's PUB socket, tcp://host:port\n"
-"  --replay-endpoint ENDPOINT  its ROUTER socket, which sends batches again\n"
-"  --topic PREFIX    of topics to subscribe to (all); over NATS: the subject\n"
-"  --login FILE      user:password, or the token, of a server of NATS\n"
-"  --record FILE     writes all that is received to a new file\n"
-"  --batches N       ends after so many\n"
-"  --replay FILE     prints what was recorded\n"
-"  --json FILE       prints an answer of TensorRT-LLM's /kv_cache_events\n\n"
-"options:\n"
-"  --format NAME     engine, dynamo (engine)\n"
-"  --block-size N    tokens of the worker's blocks (the first stored)\n"
-"  --window N        tokens of the attention window that counts (the largest)\n"
-"  --all-groups      drops nothing for its group, window or tier\n"
-"  --first N         number of an engine's first batch (0)\n"
-"  --tokens          prints token ids\n";
+enum { FAILED = ARGS_FAILED, USAGE = ARGS_USAGE };
 
 struct settings {
 	struct reader_options reader;
@@ -76,198 +34,99 @@ struct settings {
 };
 
 static _Noreturn void
-usage(void)
-{
-	fputs(usage_text, stderr);
-	exit(USAGE);
-}
-
-static _Noreturn void
 done(void)
 {
 	exit(fflush(stdout) == 0 ? 0 : FAILED);
 }
 
-static uint64_t
-number(const char *option, const char *text, long long least, long long most)
-{
-	const char *error;
-	const long long n = strtonum(text, least, most, &error);
+/* -------------------------------------------------------------- options --- */
 
-	if (error != NULL)
-		errx(USAGE, "%s %s: %s", option, text, error);
-	return (uint64_t)n;
-}
+static const char *const formats[] = { "engine", "dynamo" };
+_Static_assert(DECODE_ENGINE == 0 && DECODE_DYNAMO == 1, "indexes of words");
 
-static enum decode_format
-format(const char *name)
-{
-	if (strcmp(name, "engine") == 0)
-		return DECODE_ENGINE;
-	if (strcmp(name, "dynamo") == 0)
-		return DECODE_DYNAMO;
-	errx(USAGE, "--format %s: not one of engine, dynamo", name);
-}
+#define AT(field) offsetof(struct settings, field)
 
-enum {
-	O_CONFIG = 256, O_CHECK, O_SOCKET, O_STATUS, O_METRICS, O_DUMP,
-	O_REPLAY_ENDPOINT, O_TOPIC, O_LOGIN, O_RECORD, O_BATCHES,
-	O_REPLAY, O_JSON, O_FORMAT, O_BLOCK_SIZE, O_WINDOW, O_ALL_GROUPS,
-	O_FIRST, O_TOKENS, O_HELP, O_VERSION
+static const struct args_row rows[] = {
+	{ .name = "config", .letter = 'c', .argument = "FILE",
+	    .kind = ARGS_STRING, .at = AT(serve.conf), .help =
+	    "which worker's engine publishes where; read again by\nSIGHUP" },
+	{ .name = "check", .kind = ARGS_FLAG, .at = AT(check), .help =
+	    "reads it, connects, attaches, says what it found" },
+	{ .name = "socket", .argument = "PATH", .kind = ARGS_STRING,
+	    .at = AT(serve.socket), .help = "tells the state there" },
+	{ .name = "status", .argument = "PATH", .kind = ARGS_CALL,
+	    .take = daemon_ask, .help =
+	    "prints the state of the daemon with that socket" },
+	{ .name = "metrics", .argument = "PATH", .kind = ARGS_CALL,
+	    .take = daemon_ask, .help = "the same for Prometheus" },
+	{ .kind = ARGS_PROSE, .help = "\n" },
+	{ .name = "dump", .argument = "ENDPOINT", .kind = ARGS_STRING,
+	    .at = AT(feed.endpoint), .help =
+	    "the engine's PUB socket, tcp://host:port" },
+	{ .name = "replay-endpoint", .argument = "ENDPOINT",
+	    .kind = ARGS_STRING, .at = AT(feed.replay), .help =
+	    "its ROUTER socket, which sends batches again" },
+	{ .name = "topic", .argument = "PREFIX", .kind = ARGS_STRING,
+	    .at = AT(feed.topic), .help =
+	    "of topics to subscribe to (all); over NATS: the subject" },
+	{ .name = "login", .argument = "FILE", .kind = ARGS_STRING,
+	    .at = AT(login), .help =
+	    "user:password, or the token, of a server of NATS" },
+	{ .name = "record", .argument = "FILE", .kind = ARGS_STRING,
+	    .at = AT(record), .help =
+	    "writes all that is received to a new file" },
+	{ .name = "batches", .argument = "N", .kind = ARGS_UINT64,
+	    .at = AT(batches), .min = 1, .max = INT64_MAX, .help =
+	    "ends after so many" },
+	{ .name = "replay", .argument = "FILE", .kind = ARGS_STRING,
+	    .at = AT(replay), .help = "prints what was recorded" },
+	{ .name = "json", .argument = "FILE", .kind = ARGS_STRING,
+	    .at = AT(json), .help =
+	    "prints an answer of TensorRT-LLM's /kv_cache_events" },
+	{ .kind = ARGS_PROSE, .help = "\noptions:\n" },
+	{ .name = "format", .argument = "NAME", .kind = ARGS_WORD,
+	    .at = AT(reader.decode.format), .words = formats, .max = 2,
+	    .help = "engine, dynamo (engine)" },
+	{ .name = "block-size", .argument = "N", .kind = ARGS_UINT32,
+	    .at = AT(reader.decode.block_size), .min = 1, .max = INT32_MAX,
+	    .help = "tokens of the worker's blocks (the first stored)" },
+	{ .name = "window", .argument = "N", .kind = ARGS_UINT64,
+	    .at = AT(reader.decode.window), .min = 1, .max = INT64_MAX,
+	    .help =
+	    "tokens of the attention window that counts (the largest)" },
+	{ .name = "all-groups", .kind = ARGS_FLAG,
+	    .at = AT(reader.decode.all_groups), .help =
+	    "drops nothing for its group, window or tier" },
+	{ .name = "first", .argument = "N", .kind = ARGS_UINT64,
+	    .at = AT(reader.stream.first), .max = INT64_MAX, .help =
+	    "number of an engine's first batch (0)" },
+	{ .name = "tokens", .kind = ARGS_FLAG, .at = AT(reader.tokens),
+	    .help = "prints token ids" }
 };
 
-static const struct option long_options[] = {
-	{ "config", required_argument, NULL, O_CONFIG },
-	{ "check", no_argument, NULL, O_CHECK },
-	{ "socket", required_argument, NULL, O_SOCKET },
-	{ "status", required_argument, NULL, O_STATUS },
-	{ "metrics", required_argument, NULL, O_METRICS },
-	{ "dump", required_argument, NULL, O_DUMP },
-	{ "replay-endpoint", required_argument, NULL, O_REPLAY_ENDPOINT },
-	{ "topic", required_argument, NULL, O_TOPIC },
-	{ "login", required_argument, NULL, O_LOGIN },
-	{ "record", required_argument, NULL, O_RECORD },
-	{ "batches", required_argument, NULL, O_BATCHES },
-	{ "replay", required_argument, NULL, O_REPLAY },
-	{ "json", required_argument, NULL, O_JSON },
-	{ "format", required_argument, NULL, O_FORMAT },
-	{ "block-size", required_argument, NULL, O_BLOCK_SIZE },
-	{ "window", required_argument, NULL, O_WINDOW },
-	{ "all-groups", no_argument, NULL, O_ALL_GROUPS },
-	{ "first", required_argument, NULL, O_FIRST },
-	{ "tokens", no_argument, NULL, O_TOKENS },
-	{ "help", no_argument, NULL, O_HELP },
-	{ "version", no_argument, NULL, O_VERSION },
-	{ NULL, 0, NULL, 0 }
+static const struct args_table table = {
+	.program = "kvroute-events",
+	.usage =
+"usage: kvroute-events --config FILE [--socket PATH] REGION ...\n"
+"       kvroute-events --config FILE --check [REGION ...]\n"
+"       kvroute-events --status PATH | --metrics PATH\n"
+"       kvroute-events --dump ENDPOINT [--replay-endpoint ENDPOINT]\n"
+"           [--topic PREFIX] [--record FILE] [--batches N] [options]\n"
+"       kvroute-events --dump nats://HOST[:PORT] --topic SUBJECT\n"
+"           [--login FILE] [--record FILE] [--batches N] [options]\n"
+"       kvroute-events --replay FILE [options]\n"
+"       kvroute-events --json FILE [options]\n"
+"       kvroute-events --help | --version\n",
+	.introduction =
+"\nGives what engines say of their KV caches to region files of this machine,\n"
+"or prints it.\n\n",
+	.column = 20, .rows = rows, .n = sizeof(rows) / sizeof(rows[0])
 };
-
-static void
-set_source(struct settings *s, int option)
-{
-	switch (option) {
-	case O_DUMP:
-		s->feed.endpoint = optarg;
-		break;
-	case O_REPLAY_ENDPOINT:
-		s->feed.replay = optarg;
-		s->reader.stream.replay = true;
-		break;
-	case O_TOPIC:
-		s->feed.topic = optarg;
-		break;
-	case O_LOGIN:
-		s->login = optarg;
-		break;
-	case O_RECORD:
-		s->record = optarg;
-		break;
-	case O_BATCHES:
-		s->batches = number("--batches", optarg, 1, INT64_MAX);
-		break;
-	case O_REPLAY:
-		s->replay = optarg;
-		break;
-	case O_JSON:
-		s->json = optarg;
-		break;
-	default:
-		usage();
-	}
-}
 
 static _Noreturn void
-ask(const char *path, const char *what)
+usage(void)
 {
-	if (!status_print(path, what))
-		err(FAILED, "%s", path);
-	done();
-}
-
-/* Of the daemon. false: it is another one. */
-static bool
-set_daemon(struct settings *s, int option)
-{
-	switch (option) {
-	case 'c':
-	case O_CONFIG:
-		s->serve.conf = optarg;
-		break;
-	case O_CHECK:
-		s->check = true;
-		break;
-	case O_SOCKET:
-		s->serve.socket = optarg;
-		break;
-	case O_STATUS:
-		ask(optarg, "");
-	case O_METRICS:
-		ask(optarg, "metrics");
-	default:
-		return false;
-	}
-	return true;
-}
-
-static void
-set(struct settings *s, int option)
-{
-	struct decode_options *decode = &s->reader.decode;
-
-	if (set_daemon(s, option))
-		return;
-	switch (option) {
-	case O_FORMAT:
-		decode->format = format(optarg);
-		break;
-	case O_BLOCK_SIZE:
-		decode->block_size = (uint32_t)number("--block-size", optarg,
-		    1, INT32_MAX);
-		break;
-	case O_WINDOW:
-		decode->window = number("--window", optarg, 1, INT64_MAX);
-		break;
-	case O_ALL_GROUPS:
-		decode->all_groups = true;
-		break;
-	case O_FIRST:
-		s->reader.stream.first = number("--first", optarg, 0,
-		    INT64_MAX);
-		break;
-	case O_TOKENS:
-		s->reader.tokens = true;
-		break;
-	case O_HELP:
-		fputs(usage_text, stdout);
-		fputs(help_text, stdout);
-		done();
-	case O_VERSION:
-		printf("kvroute-events %s\n", kvr_version_string());
-		done();
-	default:
-		set_source(s, option);
-	}
-}
-
-static void
-on_signal(int signal_number)
-{
-	if (signal_number == SIGHUP)
-		reload = 1;
-	else
-		stop = 1;
-}
-
-static void
-signals(bool daemon)
-{
-	struct sigaction act = { .sa_handler = on_signal };
-
-	(void)sigaction(SIGTERM, &act, NULL);
-	(void)sigaction(SIGINT, &act, NULL);
-	if (daemon)
-		(void)sigaction(SIGHUP, &act, NULL);
-	act.sa_handler = SIG_IGN;
-	(void)sigaction(SIGPIPE, &act, NULL);
+	args_usage(&table);
 }
 
 static struct reader *
@@ -365,7 +224,8 @@ dump_bus(const struct settings *s, struct reader *r)
 	struct bus *b = bus_of(s, &l);
 	const char *error = NULL;
 
-	while (!stop && (s->batches == 0 || reader_batches(r) < s->batches)) {
+	while (!daemon_stop && (s->batches == 0 ||
+	    reader_batches(r) < s->batches)) {
 		bus_wait(b, FEED_WAIT);
 		if (bus_error(b)[0] != '\0' && error == NULL)
 			warnx("%s", error = bus_error(b));
@@ -387,7 +247,8 @@ dump_feed(const struct settings *s, struct reader *r)
 
 	if (f == NULL)
 		errx(FAILED, "%s: %s", s->feed.endpoint, zmq_strerror(errno));
-	while (!stop && (s->batches == 0 || reader_batches(r) < s->batches)) {
+	while (!daemon_stop && (s->batches == 0 ||
+	    reader_batches(r) < s->batches)) {
 		if (!feed_work(f))
 			errx(FAILED, "%s", zmq_strerror(errno));
 		if (fflush(stdout) != 0)
@@ -439,11 +300,11 @@ replay(struct settings *s)
 	s->reader.stream.replay = head.replay;
 	s->reader.decode.format = (enum decode_format)head.format;
 	r = make_reader(s);
-	while (!stop &&
+	while (!daemon_stop &&
 	    (result = record_next(in, &room, &step)) == RECORD_OK)
 		(void)reader_step(r, &step);
 	reader_end(r);
-	if (!stop && result != RECORD_EOF) {
+	if (!daemon_stop && result != RECORD_EOF) {
 		(void)fflush(stdout);
 		errx(FAILED, "%s: %s", s->replay, problems[result]);
 	}
@@ -514,14 +375,14 @@ daemon_main(struct settings *s, char **regions, int n)
 	if (n < (s->check ? 0 : 1) || n > SERVE_REGIONS_MAX)
 		usage();
 	if (s->check) {
-		signals(false);
+		daemon_signals(false);
 		return check_all(s->serve.conf, regions, (size_t)n);
 	}
 	s->serve.regions = regions;
 	s->serve.n = (size_t)n;
-	s->serve.stop = &stop;
-	s->serve.reload = &reload;
-	signals(true);
+	s->serve.stop = &daemon_stop;
+	s->serve.reload = &daemon_reload;
+	daemon_signals(true);
 	return serve(&s->serve);
 }
 
@@ -548,22 +409,20 @@ int
 main(int argc, char **argv)
 {
 	static struct settings s = { .feed = { .topic = "" } };
-	int option;
+	const int first = args_parse(&table, &s, argc, argv);
 
-	while ((option = getopt_long(argc, argv, "c:", long_options,
-	    NULL)) != -1)
-		set(&s, option);
+	s.reader.stream.replay = s.feed.replay != NULL;
 	if (over_nats(&s))
 		s.reader.decode.format = DECODE_DYNAMO;
 	s.feed.dynamo = s.reader.decode.format == DECODE_DYNAMO;
 	s.reader.out = stdout;
 	if (s.serve.conf != NULL && s.feed.endpoint == NULL &&
 	    s.replay == NULL && s.json == NULL)
-		return daemon_main(&s, argv + optind, argc - optind);
-	check_modes(&s, argc - optind);
+		return daemon_main(&s, argv + first, argc - first);
+	check_modes(&s, argc - first);
 	if (s.serve.conf != NULL)
 		usage();
-	signals(false);
+	daemon_signals(false);
 	if (s.feed.endpoint != NULL)
 		dump(&s);
 	else if (s.replay != NULL)
