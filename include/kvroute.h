@@ -887,7 +887,8 @@ enum { KVR_AFFINITY_ENTRIES_MAX = 1 << 24 };
 enum kvr_affinity_mode {
 	KVR_AFFINITY_HARD = 0, /* the bound worker, while it is eligible and */
 	                       /* below the bound of the balanced cost */
-	KVR_AFFINITY_TIE = 1   /* no table: equally good workers by the key */
+	KVR_AFFINITY_HASH = 1  /* no table: the same by a hash of the key, */
+	                       /* the same in all routers */
 };
 
 /* The outcome of the affinity of a request. */

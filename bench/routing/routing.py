@@ -41,8 +41,9 @@ the ratios of its scenarios. Groups: all of scenarios.tsv, held, agents
 (recorded sessions), users (few at a time), random, and routers, several that
 exchange nothing, which are in no other group; overloaded ones are in none.
 Groups have limits if all scenarios are meant. In the family keys, where text
-does not identify sessions, rivals have keys, and so has balanced: @hard. Means
-of replicas, events and windows are arithmetic, over the seeds.
+does not identify sessions, rivals have keys, and so has balanced: @hard, and
+with several routers @hash. Means of replicas, events and windows are
+arithmetic, over the seeds.
 """
 import concurrent.futures
 import fnmatch
@@ -268,11 +269,16 @@ class Scenario:
 
     def subject(self, knows):
         """Our policy with this knowledge."""
-        return f"balanced:{knows}" + "@hard" * (self.family == "keys")
+        return f"balanced:{knows}{self.mode()}"
+
+    def mode(self):
+        if self.family != "keys":
+            return ""
+        return "@hash" if "--replicas" in self.options else "@hard"
 
     def has_policy(self, policy):
-        return ("@" in policy) == (self.family == "keys" and
-                                   policy.startswith("balanced:"))
+        return not policy.startswith("balanced:") or \
+            policy.endswith(self.mode() or tuple(KNOWN))
 
 
 def read_table(path):
@@ -593,8 +599,10 @@ def compare_scenarios(replay, tracegen, traces, folder, *names):
                      {run.family, run.name, *run.marks} & set(names)]
     if not scenarios:
         fail(f"no such scenario: {' '.join(names)}")
-    policies = FREE + [f"{rule}:{knows}" for knows in KNOWN for rule in (
-        *BY_INDEX, "balanced")] + [f"balanced:{knows}@hard" for knows in KNOWN]
+    policies = FREE + [f"{rule}:{knows}" for knows in KNOWN
+                       for rule in BY_INDEX]
+    policies += [f"balanced:{knows}{mode}" for knows in KNOWN
+                 for mode in ("", "@hard", "@hash")]
     runs = Runs(replay, tracegen, traces, folder,
                 setting("POLICIES", " ".join(policies)).split(),
                 [int(seed) for seed in setting("SEEDS", "1 2 3").split()])

@@ -66,7 +66,7 @@ static const char *const windows[WORDS] = {
 	[KVR_WINDOW_DENSE] = "dense", [KVR_WINDOW_DUAL] = "dual"
 };
 static const char *const modes[WORDS] = {
-	[KVR_AFFINITY_HARD] = "hard", [KVR_AFFINITY_TIE] = "tie"
+	[KVR_AFFINITY_HARD] = "hard", [KVR_AFFINITY_HASH] = "hash"
 };
 
 static special_pt zone_read, file_read, secret_read, path_read, capacity_read;

@@ -98,7 +98,7 @@ policy_check_request(const struct kvr_request *r)
 	if (r->stage > KVR_STAGE_DECODE || (r->flags & ~flags) != 0 ||
 	    r->n_excluded > KVR_EXCLUDED_MAX ||
 	    r->n_preferences > KVR_PREFERENCES_MAX ||
-	    r->affinity_mode > KVR_AFFINITY_TIE ||
+	    r->affinity_mode > KVR_AFFINITY_HASH ||
 	    !affinity_ttl_ok(r->affinity_ttl) ||
 	    r->overlap_blocks > KVR_AUTO ||
 	    r->share > KVR_SHARE_MAX || r->share_reserved != 0 ||

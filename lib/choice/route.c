@@ -337,13 +337,14 @@ int
 route_take(const struct question *q, struct choice *out)
 {
 	struct choice c;
+	uint32_t slot;
 
 	if (q->eligible == 0)
 		return eligible_none(q);
 	if (q->request.pinned != 0) {
 		take_pinned(q, q->pinned, KVR_REASON_PINNED, &c);
-	} else if (session_pins(q)) {
-		take_pinned(q, q->session.slot, KVR_REASON_AFFINITY, &c);
+	} else if (session_pins(q, &slot)) {
+		take_pinned(q, slot, KVR_REASON_AFFINITY, &c);
 	} else {
 		rule_of(q)->take(q, &c);
 		session_prefer(q, cost_of, &c);

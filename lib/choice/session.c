@@ -5,15 +5,19 @@
  *	pinned, not eligible  before all of this
  *	hard                  the bound worker, if it is eligible and below
  *	                      the bound of the balanced cost
- *	tie, or no such       of workers that cost little more than the best
- *	worker                the first one in the key's own order, if none
+ *	no such worker        of workers that cost little more than the best
+ *	                      the first one in the key's own order, if none
  *	                      has any of the prompt
+ *	hash                  the first one in the key's own order that is
+ *	                      eligible and below the bound, whatever it costs
  *
  * What is predicted, booked as load and compared with reports is what is on
  * record, whatever the binding is.
  *
  * The order of a key is that of rendezvous hashing (Thaler and Ravishankar,
  * 1998): lots of key and worker. A worker that leaves moves its own keys only.
+ * Routers that exchange nothing agree on it. With the mode hard each of them
+ * binds a session to a worker of its own.
  *
  * A request without a key has a session that is all zero: then nothing here
  * changes a choice.
@@ -31,12 +35,7 @@
 static uint64_t
 digest_of(const struct kvr_request *r)
 {
-	if (r->stage == KVR_STAGE_DECODE)
-		return 0;
-	if ((r->flags & KVR_IGNORE_REUSE) != 0 &&
-	    r->affinity_mode != KVR_AFFINITY_HARD)
-		return 0;
-	return r->affinity;
+	return r->stage == KVR_STAGE_DECODE ? 0 : r->affinity;
 }
 
 void
@@ -47,7 +46,7 @@ session_begin(struct question *q)
 
 	memset(s, 0, sizeof(*s));
 	s->digest = digest_of(&q->request);
-	if (s->digest == 0 || q->request.affinity_mode == KVR_AFFINITY_TIE ||
+	if (s->digest == 0 || q->request.affinity_mode == KVR_AFFINITY_HASH ||
 	    q->k->layout.bindings == 0)
 		return;
 	s->state = KVR_AFFINITY_NEW;
@@ -66,15 +65,47 @@ candidates_of(const struct question *q)
 	return q->policy.cost == KVR_COST_BALANCED ? q->below : q->take;
 }
 
-bool
-session_pins(const struct question *q)
+static uint64_t
+lot_of(const struct question *q, uint32_t slot)
 {
-	return q->session.bound && set_has(candidates_of(q), q->session.slot);
+	return mix(q->session.digest ^
+	    read_once(q->k->loads.identity[slot]));
 }
 
-/* Routers that know nothing of each other take the same one. */
+/* The candidate that comes first in the key's order. */
+static uint32_t
+first_of(const struct question *q)
+{
+	struct set_walk w = set_walk(candidates_of(q), q->words);
+	uint64_t lot, lowest = UINT64_MAX;
+	uint32_t slot, first = 0;
+
+	while (set_next(&w, &slot)) {
+		lot = lot_of(q, slot);
+		if (lot <= lowest) {
+			lowest = lot;
+			first = slot;
+		}
+	}
+	return first;
+}
+
+bool
+session_pins(const struct question *q, uint32_t *slot)
+{
+	const struct session *s = &q->session;
+
+	if (s->digest != 0 &&
+	    q->request.affinity_mode == KVR_AFFINITY_HASH) {
+		*slot = first_of(q);
+		return true;
+	}
+	*slot = s->slot;
+	return s->bound && set_has(candidates_of(q), s->slot);
+}
+
 static void
-take_first(const struct question *q, session_cost_fn *cost, struct choice *c)
+take_near(const struct question *q, session_cost_fn *cost, struct choice *c)
 {
 	struct set_walk w = set_walk(candidates_of(q), q->words);
 	double least = c->cost, *costs = q->set->costs;
@@ -90,8 +121,7 @@ take_first(const struct question *q, session_cost_fn *cost, struct choice *c)
 		if (costs[slot] > least * LITTLE_MORE)
 			continue;
 		good++;
-		lot = mix(q->session.digest ^
-		    read_once(q->k->loads.identity[slot]));
+		lot = lot_of(q, slot);
 		if (lot <= lowest) {
 			lowest = lot;
 			c->slot = slot;
@@ -108,7 +138,7 @@ session_prefer(const struct question *q, session_cost_fn *cost,
 {
 	if (q->session.digest != 0 && q->request.temperature <= 0 &&
 	    (q->request.flags & KVR_IGNORE_REUSE) == 0 && q->set->count == 0)
-		take_first(q, cost, c);
+		take_near(q, cost, c);
 }
 
 void

@@ -11,8 +11,8 @@ typedef double session_cost_fn(const struct question *q, uint32_t slot);
 
 /* Fills q->session; the eligible workers are known. */
 void session_begin(struct question *q);
-/* Whether the worker to which the session is bound is taken. */
-bool session_pins(const struct question *q);
+/* Whether the session demands a worker, whatever it costs: *slot. */
+bool session_pins(const struct question *q, uint32_t *slot);
 /* After a choice by cost: of workers as good the key takes its first. */
 void session_prefer(const struct question *q, session_cost_fn *cost,
     struct choice *c);

@@ -306,7 +306,7 @@ START_TEST(some_requests_bind_nothing)
 	r.flags = KVR_IGNORE_REUSE;
 	finish(lease_on(&r, 2, SECOND), 2 * SECOND);
 	r = request_of(DIGEST);
-	r.affinity_mode = KVR_AFFINITY_TIE;
+	r.affinity_mode = KVR_AFFINITY_HASH;
 	finish(lease_on(&r, 2, SECOND), 2 * SECOND);
 	r = request_of(DIGEST);
 	r.stage = KVR_STAGE_DECODE;

@@ -453,7 +453,7 @@ START_TEST(reserved_fields)
 	ck_assert_int_eq(kvr_worker_add(k, "new", 3, &facts, &other),
 	    KVR_EINVAL);
 	ck_assert_int_eq(kvr_request_init(&request, sizeof(request)), KVR_OK);
-	request.affinity_mode = KVR_AFFINITY_TIE + 1;
+	request.affinity_mode = KVR_AFFINITY_HASH + 1;
 	ck_assert_int_eq(kvr_route(k, p, &request, 100, &d), KVR_EINVAL);
 	ck_assert_int_eq(kvr_lease_finish(k, lease, &report, 100, 0),
 	    KVR_EINVAL);

@@ -94,7 +94,7 @@ facts_of(uint32_t worker, uint32_t state, uint32_t role)
 	ck_assert_int_eq(kvr_worker_set(k, id[worker], &facts), KVR_OK);
 }
 
-/* ----------------------------------------------------------------- tie --- */
+/* ------------------------------------------------ the order of a key --- */
 
 /* How many of 100 keys, all new, go to each worker. */
 static void
@@ -119,7 +119,7 @@ START_TEST(routers_agree)
 	char name;
 
 	for (cost = KVR_COST_BALANCED; cost <= KVR_COST_DYNAMO; cost++)
-	for (mode = KVR_AFFINITY_HARD; mode <= KVR_AFFINITY_TIE; mode++) {
+	for (mode = KVR_AFFINITY_HARD; mode <= KVR_AFFINITY_HASH; mode++) {
 		r.affinity_mode = mode;
 		use_cost(cost);
 		say_long(LONG, 0, 1);
@@ -128,7 +128,7 @@ START_TEST(routers_agree)
 			ck_assert_uint_gt(counts[i], 10);
 		first = k;
 		kvr_prompt_free(p);
-		region_with(mode == KVR_AFFINITY_TIE ? 0 : 8, WORKERS);
+		region_with(mode == KVR_AFFINITY_HASH ? 0 : 8, WORKERS);
 		r.affinity_mode = mode;
 		use_cost(cost);
 		for (i = 0; i < WORKERS; i++)
@@ -151,15 +151,64 @@ START_TEST(ties_are_near_the_best)
 	uint32_t counts[WORKERS_MAX];
 	uint8_t where[100];
 
-	r.affinity_mode = KVR_AFFINITY_TIE;
 	say_long(LONG, 0, 1); /* costs 1,280 where nothing runs */
 	busy(0, 60);
 	busy(1, 70);
 	spread(100, counts, where);
 	ck_assert_uint_gt(counts[0], 10);
 	ck_assert_uint_eq(counts[1], 0);
+	ck_assert_uint_eq(d.affinity, KVR_AFFINITY_NEW);
+	ck_assert_uint_eq(d.reason, KVR_REASON_AFFINITY);
+}
+END_TEST
+
+/* Neither load nor text matters, which one router knows and another does not. */
+START_TEST(hash_goes_by_the_key)
+{
+	uint32_t counts[WORKERS_MAX], i;
+	uint8_t idle[100], where[100];
+
+	r.affinity_mode = KVR_AFFINITY_HASH;
+	say_long(LONG, 3, 1);
+	spread(100, counts, idle);
+	for (i = 0; i < WORKERS; i++)
+		ck_assert_uint_gt(counts[i], 10);
+	busy(0, 60);
+	busy(1, 7000);
+	(void)observed(3, SECOND);
+	spread(100, counts, where);
+	ck_assert_int_eq(memcmp(idle, where, sizeof(idle)), 0);
 	ck_assert_uint_eq(d.affinity, KVR_AFFINITY_NONE);
 	ck_assert_uint_eq(d.reason, KVR_REASON_AFFINITY);
+}
+END_TEST
+
+/* Sessions of a worker beyond the bound move, each to its next; others stay. */
+START_TEST(hash_keeps_the_bound)
+{
+	uint32_t counts[WORKERS_MAX], i, moved = 0;
+	uint8_t idle[100], where[100];
+
+	use_cost(KVR_COST_BALANCED);
+	r.affinity_mode = KVR_AFFINITY_HASH;
+	say_long(LONG, 0, 1);
+	spread(100, counts, idle);
+	for (i = 0; i < 200; i++) {
+		r.affinity = 0;
+		say_long(LONG, 0, 1000 + i);
+		ck_assert_int_eq(kvr_lease_open_on(k, p, &r, id[1],
+		    10 * SECOND, &d), KVR_OK);
+	}
+	say_long(LONG, 0, 1);
+	spread(100, counts, where);
+	ck_assert_uint_eq(counts[1], 0);
+	for (i = 0; i < 100; i++) {
+		if (idle[i] == 1)
+			moved |= 1u << where[i];
+		else
+			ck_assert_uint_eq(where[i], idle[i]);
+	}
+	ck_assert_uint_ne(moved & (moved - 1), 0);
 }
 END_TEST
 
@@ -168,7 +217,6 @@ START_TEST(ties_yield_to_text)
 	uint32_t counts[WORKERS_MAX];
 	uint8_t where[100];
 
-	r.affinity_mode = KVR_AFFINITY_TIE;
 	say_long(LONG, 3, 1);
 	(void)observed(3, SECOND);
 	say_long(LONG, 3, 2);
@@ -183,7 +231,6 @@ START_TEST(temperature_draws)
 {
 	uint32_t i, there[WORKERS_MAX] = { 0 };
 
-	r.affinity_mode = KVR_AFFINITY_TIE;
 	r.temperature = 0.3;
 	say_long(LONG, 0, 1);
 	for (i = 0; i < 400; i++) {
@@ -344,10 +391,14 @@ START_TEST(ignored_reuse_has_no_ties)
 	say_long(LONG, 0, 1);
 	r.flags = KVR_IGNORE_REUSE;
 	chosen(2, KVR_REASON_AFFINITY, KVR_AFFINITY_HIT);
-	r.affinity_mode = KVR_AFFINITY_TIE;
+	r.affinity++;
 	ck_assert_uint_ne(route(10 * SECOND), 2);
-	ck_assert_uint_eq(d.affinity, KVR_AFFINITY_NONE);
+	ck_assert_uint_eq(d.affinity, KVR_AFFINITY_NEW);
 	ck_assert_uint_ne(d.reason, KVR_REASON_AFFINITY);
+	r.affinity_mode = KVR_AFFINITY_HASH;
+	(void)route(10 * SECOND);
+	ck_assert_uint_eq(d.affinity, KVR_AFFINITY_NONE);
+	ck_assert_uint_eq(d.reason, KVR_REASON_AFFINITY);
 }
 END_TEST
 
@@ -419,6 +470,8 @@ suite_session(void)
 	tcase_add_test(t, temperature_draws);
 	tcase_add_test(t, routers_agree);
 	tcase_add_test(t, ties_are_near_the_best);
+	tcase_add_test(t, hash_goes_by_the_key);
+	tcase_add_test(t, hash_keeps_the_bound);
 	tcase_add_test(t, ties_yield_to_text);
 	tcase_add_test(t, dead_bindings_tie);
 	tcase_add_test(t, hard_returns);

@@ -113,7 +113,7 @@ wrong_lines()
 	|kvroute_affinity x_session_id; # invalid parameter "x_session_id": has no variable
 	|kvroute_affinity ''; # has no variable
 	|kvroute_affinity $nothing; # unknown "nothing" variable
-	|kvroute_affinity auto mode=best; # "mode=best": it is how a session is bound: hard or tie
+	|kvroute_affinity auto mode=best; # "mode=best": it is how a session is bound: hard or hash
 	|kvroute_affinity auto mode=; # "mode=": it is how a session is bound
 	|kvroute_affinity auto ttl=0; # "ttl=0": it is how long a session that sends nothing is remembered, from 1ms to 30d
 	|kvroute_affinity auto ttl=31d; # "ttl=31d": it is how long a session

@@ -213,13 +213,13 @@ modes_of_sessions()
 	stays 'hard, a text of elsewhere'
 	is 'hard, a text of elsewhere' "$(last 2-3)" 'affinity hit'
 	down
-	location_lines='kvroute_affinity $http_x_s mode=tie;'
+	location_lines='kvroute_affinity $http_x_s mode=hash;'
 	sessions_up
 	speak 1 '' -H 'X-S: a' > "$work/status"
 	began
-	is 'tie' "$(last 2-3)" 'affinity none'
+	is 'hash' "$(last 2-3)" 'affinity none'
 	speak 3 '' -H 'X-S: a' > "$work/status"
-	stays 'tie, another text'
+	stays 'hash, another text'
 	is 'bindings' "$(metric kvroute_affinity_bindings)" 0
 	settled
 }
@@ -240,7 +240,7 @@ routers_with_one_secret_agree()
 	printf '0123456789abcdefghijklmnopqrstuv' > "$work/out/other"
 	chmod 600 "$work/out/one" "$work/out/other"
 	processes=1
-	location_lines='kvroute_affinity $http_x_s mode=tie;'
+	location_lines='kvroute_affinity $http_x_s mode=hash;'
 	log_sessions
 	kvroute_options="zone=kv:8m secret=$work/out/one"
 	start_engines 4 --scale 0.01 --capacity 100000

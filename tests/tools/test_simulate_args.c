@@ -72,7 +72,7 @@ END_TEST
 START_TEST(affinity_of_a_policy)
 {
 	char line[] = "--affinity hard --policy sticky --policy balanced@none "
-	    "--policy dynamo:capacity --policy balanced:feedback@tie";
+	    "--policy dynamo:capacity --policy balanced:feedback@hash";
 	struct settings s;
 
 	parse(&s, line);
@@ -82,10 +82,10 @@ START_TEST(affinity_of_a_policy)
 	ck_assert_str_eq(s.wanted[1].name, "balanced:ttl=120@none");
 	ck_assert(s.wanted[1].own_affinity && s.wanted[1].affinity == 0);
 	ck_assert(!s.wanted[0].own_affinity && !s.wanted[2].own_affinity);
-	ck_assert_str_eq(s.wanted[3].name, "balanced:feedback@tie");
+	ck_assert_str_eq(s.wanted[3].name, "balanced:feedback@hash");
 	ck_assert_int_eq(s.wanted[3].index, SIMULATE_FEEDBACK);
 	ck_assert(s.wanted[3].own_affinity);
-	ck_assert_uint_eq(s.wanted[3].affinity, 1 + KVR_AFFINITY_TIE);
+	ck_assert_uint_eq(s.wanted[3].affinity, 1 + KVR_AFFINITY_HASH);
 }
 END_TEST
 
@@ -209,12 +209,12 @@ static const struct {
 	{ "--slo 1", "not TTFT,TOKEN" },
 	{ "--slo 0,50", "not above 0" },
 	{ "--slo 1,0", "not above 0" },
-	{ "--affinity firm", "not one of none, hard, tie" },
+	{ "--affinity firm", "not one of none, hard, hash" },
 	{ "--policy balanced:feedback@firm", "not one of none, hard" },
 	{ "--policy sticky@hard", "sticky@hard: it does not look at" },
 	{ "--policy lmetric@hard", "it does not look at affinity" },
 	{ "--policy balanced:oracle@hard", "it does not look at affinity" },
-	{ "--policy ramjet:capacity@tie", "it does not look at affinity" },
+	{ "--policy ramjet:capacity@hash", "it does not look at affinity" },
 	{ "--policy two-tier@hard", "it does not look at affinity" },
 	{ "--policy sticky:ttl=5", "sticky needs no index" },
 	{ "--policy dynamo[credit=2", "dynamo: no ] at the end" },

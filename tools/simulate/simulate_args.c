@@ -63,7 +63,7 @@ set_index(struct wanted *w, const char *text)
 static uint32_t
 read_affinity(const char *option, const char *text)
 {
-	static const char *const modes[] = { "none", "hard", "tie" };
+	static const char *const modes[] = { "none", "hard", "hash" };
 
 	return (uint32_t)args_word(option, text, modes, 3);
 }
@@ -451,7 +451,7 @@ static const struct args_row option_rows[] = {
 	    "requests that reach engines past the routers (0)", ARGS_PERCENT,
 	    .at = IN(bypass) },
 	{ "affinity", "MODE",
-	    "requests name their sessions: hard or tie (none)",
+	    "requests name their sessions: hard or hash (none)",
 	    ARGS_CALL, .take = take_affinity },
 	{ "replicas", "N", "number of routers that share the requests (1)",
 	    ARGS_UINT32, .at = IN(replicas), .min = 1, .max = REPLICAS_MAX },

@@ -53,7 +53,7 @@ print_changes(FILE *out, const struct simulate_options *o)
 	}
 }
 
-static const char *const affinity_names[] = { "none", "hard", "tie" };
+static const char *const affinity_names[] = { "none", "hard", "hash" };
 
 /* Options of engines under load that differ from the defaults. */
 static void
