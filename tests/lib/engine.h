@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * engine.h - an engine that stores and removes blocks by chance, as text, and
- * says so: what holds.h's worker 0 must be believed to have.
+ * publishes it: holds.h's worker 0 must be believed to have the same.
  *
  * It removes the last blocks of a prefix first, but now and then others: their
  * prefix stays as long as something is behind it, as a hole, see hold.c.
@@ -48,7 +48,7 @@ engine_with(uint32_t most, uint32_t period)
 	engine_begin();
 }
 
-/* Of so many blocks of the text; PREFIXES: none. */
+/* Returns the prefix with so many blocks of the text; PREFIXES: not found. */
 static inline uint32_t
 prefix_find(const char *text, size_t blocks)
 {
@@ -86,7 +86,7 @@ prefix_add(const char *text, size_t blocks)
 	return i;
 }
 
-/* It goes, and what has waited for it. */
+/* Drops it, and those that wait for it. */
 static inline void
 prefix_drop(uint32_t i)
 {
@@ -129,7 +129,7 @@ random_text(char *text)
 	text[n] = '\0';
 }
 
-/* An event that stores [from, to), if what is before is there. */
+/* Stores [from, to) in an event, if the part before is there. */
 static inline void
 engine_stores(const char *text, uint32_t from, uint32_t to)
 {
@@ -153,7 +153,7 @@ engine_stores(const char *text, uint32_t from, uint32_t to)
 	}
 }
 
-/* It prefills a prompt: what it lacks is stored, in pieces. */
+/* Prefills a prompt: missing blocks are stored, in pieces. */
 static inline void
 engine_runs(const char *text)
 {
@@ -165,7 +165,7 @@ engine_runs(const char *text)
 	if (at > 0 && pick(4) == 0)
 		at -= 1 + pick(at); /* copies */
 	if (at + 2 < n && pick(9) == 0)
-		at++;               /* something was not said */
+		at++;               /* an event was lost */
 	for (; at < n; at = to) {
 		to = at + 1 + pick(n - at);
 		engine_stores(text, at, to);

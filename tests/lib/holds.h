@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * holds.h - workers of which an engine says what they hold, as text.
+ * holds.h - workers whose blocks are reported by an engine, as text.
  *
- * An engine's block has as many letters as `each` says. Its name is a number
- * that the test gives to each prefix.
+ * An engine's block has `each` letters. Its name is a number that the test
+ * gives to each prefix.
  */
 #ifndef KVR_HOLDS_H
 #define KVR_HOLDS_H

@@ -2,8 +2,8 @@
 /*
  * prometheus.h - a strict parser for the text of kvr_metrics: HELP and TYPE
  * before the samples of each metric, once; all samples of a metric together;
- * no two with the same labels; UTF-8 throughout. What was parsed is then
- * compared with kvr_stats and kvr_worker_stats, field by field.
+ * no two with the same labels; UTF-8 throughout. The result is then compared
+ * with kvr_stats and kvr_worker_stats, field by field.
  */
 #ifndef KVR_PROMETHEUS_H
 #define KVR_PROMETHEUS_H
@@ -28,7 +28,7 @@ struct sample {
 
 enum { METRICS_MAX = 128, SAMPLES_MAX = 256 << 10, BYTES_MAX = 16 << 20 };
 
-/* The last text parsed, and what was found in it. */
+/* The last text parsed, and the samples found in it. */
 static char text[BYTES_MAX + 1];
 static size_t length;
 static struct sample sample[SAMPLES_MAX], sorted[SAMPLES_MAX];
@@ -63,7 +63,7 @@ expect(const char *word)
 	at += strlen(word);
 }
 
-/* At least one of these characters. */
+/* Reads at least one of these characters. */
 static inline struct span
 some_of(const char *characters)
 {
@@ -292,9 +292,9 @@ name_shown(struct span label, char name[KVR_NAME_MAX + 1])
 	return m;
 }
 
-/* ------------------------------------------- what the structs say --- */
+/* ------------------------------------------ values of the structs --- */
 
-/* Of one worker, or of none; exactly one sample must match. */
+/* Returns the one sample of this worker, or of no worker. */
 static inline struct span
 value_of(const char *name, const char *worker, uint32_t rank,
     const char *way)
@@ -402,9 +402,11 @@ static const struct field worker_fields[] = {
 enum {
 	REGION_FIELDS = sizeof(region_fields) / sizeof(region_fields[0]),
 	WORKER_FIELDS = sizeof(worker_fields) / sizeof(worker_fields[0]),
-	/* what is reserved is not shown; the four reasons are one metric, and
-	   the four ways of retention, the three states of a stream and the
-	   four modes of windows are samples of one field each */
+	/*
+	 * A reserved field is not shown. The four reasons are one metric. The
+	 * four ways of retention, the three states of a stream and the four
+	 * modes of windows are samples of one field each.
+	 */
 	REGION_SAMPLES = REGION_FIELDS - 1,
 	REGION_METRICS = REGION_SAMPLES - 3,
 	WORKER_METRICS = WORKER_FIELDS - 2,
@@ -521,7 +523,7 @@ ck_field(const char *prefix, const struct field *f, const void *stats,
 		ck_window(name, worker, rank, small);
 }
 
-/* The parsed text says what the structs say. */
+/* The parsed text equals the structs. */
 static inline void
 ck_all(const struct kvr *of, uint32_t workers)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * streams.h - batches of events for worker 0, written as letters and numbers:
- * "s20 r4 c" is 20 blocks stored, 4 removed, all cleared. Capital letters are
- * of the host's memory. An engine's block is one token, unless `block` says
- * otherwise.
+ * "s20 r4 c" is 20 blocks stored, 4 removed, all cleared. Capital letters
+ * stand for the host's memory. An engine's block is one token, unless `block`
+ * is set.
  */
 #ifndef KVR_STREAMS_H
 #define KVR_STREAMS_H
@@ -32,7 +32,7 @@ event_of(char what, uint64_t n)
 	return e;
 }
 
-/* Batch `seq` with a digest, of these events. */
+/* Applies these events as batch `seq`, with a digest. */
 static inline int
 batch_error(uint64_t seq, uint64_t digest, const char *text, int64_t now)
 {

@@ -116,7 +116,7 @@ START_TEST(lives_since_its_last_use)
 	refresh(7, 2, 5 * SECOND);
 	ck_assert_uint_eq(look(7, 15 * SECOND - 1).digest, 7);
 	ck_assert_uint_eq(look(7, 15 * SECOND).digest, 0);
-	/* before it was made there is none */
+	/* nothing is found before it was made */
 	ck_assert_uint_eq(look(7, 4 * SECOND).digest, 0);
 }
 END_TEST
@@ -165,7 +165,7 @@ START_TEST(void_with_its_worker)
 }
 END_TEST
 
-/* Free places first, then what is not live, then the oldest. */
+/* Free places are taken first, then dead ones, then the oldest. */
 START_TEST(the_oldest_leaves)
 {
 	uint32_t i;
@@ -208,7 +208,7 @@ START_TEST(sessions_leave_before_state)
 	for (i = 1; i <= 8; i++)
 		ck_assert_uint_eq(look(i, 9 * SECOND).digest,
 		    i == 3 || i == 5 ? 0 : i);
-	/* the session of before goes, and then the oldest of what is left */
+	/* the earlier session goes, and then the oldest of the others */
 	ck_assert_uint_eq(stats().affinity_evicted, 3);
 	for (i = 12; i <= 14; i++)
 		bind_as(i, 1, true, 9 * SECOND);

@@ -296,7 +296,7 @@ START_TEST(the_later_commit_wins)
 }
 END_TEST
 
-/* What is no part of the session's conversation moves nothing. */
+/* A request outside the session's conversation moves nothing. */
 START_TEST(some_requests_bind_nothing)
 {
 	struct kvr_request r = request_of(DIGEST);
@@ -458,7 +458,7 @@ plain_begin(uint32_t i)
 	plain.lease[i].lease = lease_on(&r, worker, plain.now);
 }
 
-/* What may happen to a lease. */
+/* Makes a random call on a lease. */
 static void
 plain_go_on(uint32_t i)
 {

@@ -56,7 +56,7 @@ claim_of(uint64_t lease)
 	return claim_at(k, lease_at(k, lease_find(k, lease))->claim);
 }
 
-/* Of the part that so many others have been used after, of this size. */
+/* Checks a part of this size with so many others used after it. */
 static void
 ck_part(const struct claim *c, uint32_t part, uint32_t others, uint32_t end)
 {
@@ -98,7 +98,7 @@ START_TEST(more_parts)
 }
 END_TEST
 
-/* What is new has none. */
+/* New blocks make no part. */
 START_TEST(one_part)
 {
 	uint64_t lease;
@@ -114,7 +114,7 @@ START_TEST(one_part)
 }
 END_TEST
 
-/* What is in use by another request is as old as nothing, and no part. */
+/* Blocks in use by another request have age zero, and make no part. */
 START_TEST(in_use)
 {
 	uint64_t other, lease;

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * test_alias.c - the table of what engines call their blocks.
- */
+/* test_alias.c - the table of the names that engines give their blocks. */
 #include "alias.h"
 
 #include "alias_place.h"
@@ -18,7 +16,7 @@ setup(void)
 	region_of(&o);
 }
 
-/* The aliases of these tests are of no stream that says more. */
+/* Streams end, so that the region has no aliases without one. */
 static void
 teardown(void)
 {
@@ -204,7 +202,7 @@ START_TEST(reclaimed_until_there_is_enough)
 		ck_assert_uint_gt(add(i % 4 == 0 ? 2 : 1, i, 0), 0);
 	alias_end(k, stream_at(k, 2));
 	ck_assert_uint_eq(k->region->alias_dead, 100);
-	ck_assert(alias_reclaim(k, 40)); /* twice 80 of which some are dead */
+	ck_assert(alias_reclaim(k, 40)); /* twice 80, some of them dead */
 	ck_assert_uint_eq(k->region->alias_sweep, 160);
 	ck_assert_uint_eq(k->region->alias_dead, 60);
 	ck_assert(alias_reclaim(k, 60)); /* once is enough */
@@ -218,8 +216,8 @@ START_TEST(reclaimed_until_there_is_enough)
 END_TEST
 
 /*
- * In a full table, of two lives of which one has ended, too many are counted as
- * dead, too few, none, or too few of a stream: none of these waits for ever.
+ * In a full table with two lives, one ended, the count of dead is too high,
+ * too low, zero, or too low for one stream: no call waits for ever.
  */
 START_TEST(what_is_miscounted_ends)
 {
@@ -274,7 +272,7 @@ START_TEST(the_search_ends_at_damage)
 }
 END_TEST
 
-/* The same by calls: one says that it is to be repeated, and that is all. */
+/* A miscount makes one call return that it is to be repeated, and no more. */
 START_TEST(a_miscount_costs_a_call)
 {
 	struct kvr_event_batch b = { .size = sizeof(b) };
@@ -311,7 +309,7 @@ START_TEST(a_miscount_costs_a_call)
 }
 END_TEST
 
-/* What stands in records that were not used since is of no life. */
+/* Records that were emptied and not used since belong to no life. */
 START_TEST(what_was_emptied_is_not_dead)
 {
 	uint32_t i, life;
@@ -347,7 +345,7 @@ START_TEST(a_full_table_refuses)
 }
 END_TEST
 
-/* Each of these is told from what calls alone have made. */
+/* Each damage differs from any state that calls alone can make. */
 START_TEST(damage_is_seen)
 {
 	uint32_t life = live(1), a = add(1, 7, 0), b = add(1, 8, a);
@@ -382,7 +380,7 @@ START_TEST(damage_is_seen)
 	k->region->alias_dead = 1;
 	ck_assert(!sound());
 	k->region->alias_dead = 0;
-	alias_at(k, 0)->name = 1; /* of what stands for none */
+	alias_at(k, 0)->name = 1; /* record 0 stands for none */
 	ck_assert(!sound());
 	alias_end(k, stream_at(k, 1));
 	alias_empty(k);

@@ -19,7 +19,7 @@ setup(void)
 	write_once(stream_at(k, 1)->life, alias_life(k));
 }
 
-/* The aliases of these tests are of no stream that says more. */
+/* Streams end, so that the region has no aliases without one. */
 static void
 teardown(void)
 {
@@ -124,7 +124,7 @@ START_TEST(by_a_hint_that_is_wrong)
 }
 END_TEST
 
-/* Its cell has become another thing: what stands there is no length. */
+/* The alias's cell is reused: its content is no length. */
 START_TEST(by_a_hint_that_is_no_node)
 {
 	uint32_t alias[LETTERS], cell;
@@ -133,7 +133,7 @@ START_TEST(by_a_hint_that_is_no_node)
 	seen(0, "abcdefgh", 1);
 	cell = cell_take(k);
 	write_once(node_at(k, cell)->length, UINT32_MAX);
-	if (_i > 0) /* or of what looks like one: hashes are any words */
+	if (_i > 0) /* or a cell that resembles one: hashes are any words */
 		write_once(node_at(k, cell)->kind, CELL_NODE);
 	(void)name_all("abcdefgh", cell, alias);
 	k->region->counts.steps = 0;
@@ -183,7 +183,7 @@ START_TEST(numbers_out_of_bounds)
 	ck_assert(!sound());
 	k->region->alias_fresh = fresh;
 	alias_at(k, alias[3])->parent = ALIASES + 9;
-	ck_assert(sound()); /* what alias_sound finds */
+	ck_assert(sound()); /* alias_sound finds this one */
 	alias_at(k, alias[3])->parent = alias[2];
 	alias_at(k, alias[3])->node = CELL;
 	alias_at(k, alias[2])->sequence++;

@@ -2,9 +2,9 @@
 /*
  * test_anchor.c - reports in tokens on an index of bytes.
  *
- * A block is 64 bytes, estimated at 16 tokens. The real token count of a text
- * is what the engine reports for whole prompts. Bytes and tokens can be
- * compared only where such prompts ended.
+ * A block is 64 bytes, estimated at 16 tokens. The engine reports the real
+ * token count of a text for whole prompts. Bytes and tokens can be compared
+ * only where such prompts ended.
  */
 #include "reports.h"
 
@@ -23,7 +23,7 @@ setup(void)
 	set_mode(1, KVR_RETAIN_FEEDBACK);
 }
 
-/* This many blocks, the first `common` of which are shared by all kinds. */
+/* Makes this many blocks; all kinds share the first `common`. */
 static void
 say_bytes(uint32_t blocks, uint32_t common, int kind)
 {
@@ -160,7 +160,7 @@ START_TEST(lengths_not_said)
 END_TEST
 
 /*
- * A leaf that grows in place ends elsewhere now: what was known of the old end
+ * A leaf that grows in place ends elsewhere now: the anchor of the old end
  * does not hold for the new one.
  */
 START_TEST(grown_leaf_has_no_anchor)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * test_balance.c - what the balanced cost does to a fleet.
+ * test_balance.c - the effect of the balanced cost on a fleet.
  *
  * Each test is named after a way in which a fleet can be used badly. Engines
- * are imitated: each prefills one prompt after the other, holds what it has
- * prefilled, and decodes each request for a given time. So its first token and
- * its end are known when it arrives.
+ * are imitated: each prefills one prompt after the other, holds the prompts it
+ * has prefilled, and decodes each request for a given time. So its first token
+ * and its end are known when it arrives.
  */
 #include "inner.h"
 
@@ -266,7 +266,7 @@ END_TEST
 
 /* ---------------------------------------------------------------- rates --- */
 
-/* One request after the other, so that no load tells them apart. */
+/* Requests come one after the other, so that load makes no difference. */
 START_TEST(idle_fleet_spreads)
 {
 	static const double faster[] = { 1, 1.003, 0.998, 1.005 };
@@ -284,13 +284,13 @@ START_TEST(idle_fleet_spreads)
 	for (i = 0; i < ENGINES; i++)
 		ck_assert_msg(documents[i] >= 8 && documents[i] <= 22,
 		    "engine %u: %u documents", i, documents[i]);
-	/* and what was sent once goes where it is held */
+	/* and a document goes to its first engine */
 	for (i = 0; i < ENGINES; i++)
 		ck_share(i, documents[i] * 4, documents[i] * 4);
 }
 END_TEST
 
-/* Prompts that share nothing, at about half of what the fleet can prefill. */
+/* Sends prompts that share nothing, at half the fleet's prefill rate. */
 static void
 strangers(double seconds)
 {
@@ -417,7 +417,7 @@ END_TEST
 
 /* -------------------------------------------------------------- ties --- */
 
-/* Rates that differ by less than what counts: by load, then by lot. */
+/* Rates differ too little to count: load decides, then the lot. */
 START_TEST(near_ties_by_load)
 {
 	static const double rates[] = { 17000, 17080, 16950, 17040 };

@@ -3,10 +3,10 @@
  * test_border.c - bad input at the public border: options, regions, workers,
  * scopes, prompts. Requests and leases: test_misuse.c.
  *
- * Every call gets what it must refuse: NULL, zero, huge, absurd, removed,
- * damaged. The result is a defined error, and afterwards everything is as it
- * was: `unharmed` compares all counts and the overlap of a recorded prompt,
- * and calls kvr_check.
+ * Every call gets the values it must refuse: NULL, zero, huge, absurd,
+ * removed, damaged. The result is a defined error, and afterwards everything
+ * is as it was: `unharmed` compares all counts and the overlap of a recorded
+ * prompt, and calls kvr_check.
  */
 #include <math.h>
 
@@ -362,7 +362,7 @@ START_TEST(unknown_workers)
 }
 END_TEST
 
-/* An id of the other kind, whatever else its bits say. */
+/* An id of the other kind is refused, with any other bits. */
 START_TEST(ids_of_another_kind)
 {
 	struct kvr_decision d = { .size = sizeof(d) }, none = d;
@@ -401,7 +401,7 @@ START_TEST(ids_of_another_kind)
 }
 END_TEST
 
-/* Overlaps of a caller: of any length that says nothing unknown. */
+/* A caller's overlaps have any length whose unknown part is zero. */
 START_TEST(overlaps_of_any_length)
 {
 	struct {

@@ -164,7 +164,7 @@ START_TEST(of_the_eligible)
 }
 END_TEST
 
-/* What is only observed runs for a while: here five requests. */
+/* Observed requests run for a while: here five requests. */
 START_TEST(of_what_is_observed)
 {
 	uint32_t i;
@@ -205,7 +205,7 @@ START_TEST(of_this_cost)
 }
 END_TEST
 
-/* What is above is not chosen, whatever it holds, and not drawn. */
+/* A worker above the bound is not chosen, for any overlap, and not drawn. */
 START_TEST(not_chosen)
 {
 	struct kvr_decision d = { .size = sizeof(d) };

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * test_bounds.c - no call does more than kvroute(7) says.
+ * test_bounds.c - no call does more than kvroute(7) allows.
  *
  * Every writing call here is made by a function that first determines its
  * sizes, sets the three counters of kvr_stats to 0, makes the call, and checks
  * the counters against the formulas of the page:
  *
  *   cells     <= (b + c) / 15 + 6n + 14d + 3m + v + 384z + 64
- *   reclaimed <= 8 + what room needed: twice the cells, 3 x 1024 pinned ones
+ *   reclaimed <= 8 + the room needed: twice the cells, 3 x 1024 pinned ones
  *   steps     <= 16 (n + a) + 3 (d + s + x + v) + 48m + c / 8 + b / 4 + w / 6
  *                + 4y + 8r + 8192z + 512
  *
  *   n  nodes on the path of the prompt or the lease, before the call
  *   b  blocks that are new, and those of the shorter part of a split
- *   d  of them, those that the path leaves by another child than their heir, or
+ *   d  those of the n that the path leaves by another child than their heir, or
  *      at its end; s: nodes down their lines, at most 1024 for each
  *   z  1 if the prompt parts from a full line of heirs; else 0
  *   w  entries on all these nodes (kvr_lease_open)
@@ -21,7 +21,7 @@
  *   x  nodes that leave; if room suffices, at most 128 for each of the 8
  *      entries that expire, 1024 for each worker whose cache loses some, and
  *      1024 for the last of each
- *   v  nodes of which an entry loses the end, as its worker's cache is full: at
+ *   v  nodes where an entry loses the end, as its worker's cache is full: at
  *      most 1024 for the worker of the call, and 0 if it goes by TTL
  *   a  nodes on the paths of the leases over age that the call ends, at most 2
  *   m  nodes merged; c: blocks copied by that, at most 16384 for each path
@@ -70,8 +70,8 @@ nodes_above(uint32_t node)
 }
 
 /*
- * The two oldest leases are ended if they are over age; the third, if the call
- * itself ends one of these.
+ * The two oldest leases are ended if they are over age; the third is ended if
+ * the call itself ends one of the two.
  */
 static void
 size_aged(struct sizes *s, int64_t now)
@@ -289,7 +289,7 @@ do_expire(uint32_t budget, int64_t now)
 	return within(&s);
 }
 
-/* What one piece of a walk over the leases may do beside the last it ends. */
+/* The work of one piece of a walk over the leases beside the last it ends. */
 enum { WALK_LEASES = 1024, WALK_STEPS = 4096 };
 
 /* Ends some leases, examines all, in pieces. Returns how many it ended. */
@@ -667,7 +667,7 @@ START_TEST(room_behind_the_pinned)
 		if (s.max_reclaimed > most)
 			most = (uint32_t)s.max_reclaimed;
 	}
-	/* it has passed over, and then found what can be evicted */
+	/* it has passed over many, and then found one to evict */
 	ck_assert_uint_ge(most, 1024);
 	ck_assert_uint_gt(s.evicted_region, n / 2);
 	ck_assert_uint_lt(s.truncated, n / 500);
@@ -737,7 +737,7 @@ START_TEST(worker_that_held_much)
 }
 END_TEST
 
-/* Events say that the cache is much smaller than what is on record. */
+/* Events show that the cache is much smaller than its entries on record. */
 START_TEST(events_that_make_much_leave)
 {
 	enum { EVENTS = 200, EVICTIONS = 1024 };
@@ -864,8 +864,8 @@ END_TEST
 
 /*
  * If every spare slot still has entries to reclaim, a call that needs a slot
- * reclaims some of those of the worker removed first, and says that it has to
- * be called again.
+ * reclaims some entries of the worker removed first, and returns that it has
+ * to be called again.
  */
 START_TEST(no_slot_is_spare)
 {
@@ -1115,7 +1115,7 @@ hold_most(uint32_t fleet)
 	return 8192 + 16 * (uint64_t)fleet;
 }
 
-/* A system prompt, whole or in part, and what is said after that. */
+/* A system prompt, whole or in part, is followed by the chat's own tokens. */
 struct chat {
 	uint32_t system, common, length, number;
 };
@@ -1155,10 +1155,10 @@ lease_on(uint32_t i, int64_t now)
 }
 
 /*
- * Requests with system prompts, of which some part in the middle, by chats that
- * go on, on many workers, some of which restart. KVR_TEST_PERCENT=10000 makes a
- * million, with CK_RUN_CASE=histories of these alone; KVR_TELL=1 tells the
- * most.
+ * Requests have system prompts, some with a fork in the middle. Chats go on,
+ * on many workers, and some workers restart. KVR_TEST_PERCENT=10000 makes a
+ * million, with CK_RUN_CASE=histories for this test alone; KVR_TELL=1 prints
+ * the maxima.
  */
 START_TEST(histories)
 {

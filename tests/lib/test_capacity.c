@@ -3,7 +3,7 @@
  * test_capacity.c - the shadow of an engine's cache, one step at a time.
  *
  * A block is one token, so a capacity of 6 tokens has room for "abcdef". The
- * drawing shows whole runs; what is left of a trimmed run shows in the overlap.
+ * drawing shows whole runs; the rest of a trimmed run shows in the overlap.
  * The comparison with a model, in any order, is test_model.c's.
  */
 #include "inner.h"
@@ -167,8 +167,8 @@ END_TEST
 /* ------------------------------------------------------------ trimmed --- */
 
 /*
- * What was evicted and is requested again has never been computed if that
- * request comes to nothing.
+ * Blocks that were evicted and requested again have never been computed if the
+ * second request comes to nothing.
  */
 START_TEST(trimmed_and_given_up)
 {
@@ -192,8 +192,8 @@ START_TEST(trimmed_and_given_up)
 END_TEST
 
 /*
- * What is requested and never dispatched stays where it was among the idle: it
- * was released first, so it leaves first.
+ * A prompt that is requested and never dispatched keeps its place among the
+ * idle: it was released first, so it leaves first.
  */
 START_TEST(given_up_before_it_was_sent)
 {
@@ -227,8 +227,8 @@ START_TEST(given_up_before_it_was_sent)
 END_TEST
 
 /*
- * More requests that are not sent than a call passes over, all pinning what was
- * released first.
+ * More requests than a call passes over are open and not sent; all pin the
+ * prompt that was released first.
  */
 START_TEST(many_opened_before_they_are_sent)
 {
@@ -368,7 +368,7 @@ START_TEST(answers_take_room)
 }
 END_TEST
 
-/* What one engine reports of its outputs evicts nothing of another's. */
+/* An engine's reports of its outputs evict nothing of another's. */
 START_TEST(absurd_answers)
 {
 	static const uint64_t tokens[] = { 1000, 1000000, UINT32_MAX - 1,

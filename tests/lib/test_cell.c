@@ -154,8 +154,9 @@ give_tree(uint32_t i)
 }
 
 /*
- * A node whose run is [begin, end) of a tree; its cells are marked taken. Its
- * head is cut in pieces that are never the longer side, so it keeps the tree.
+ * Makes a node with the run [begin, end) of a tree; the cells are marked
+ * taken. The head is cut in pieces that are never the longer side, so it keeps
+ * the tree.
  */
 static uint32_t
 node_of(uint32_t begin, uint32_t end)

@@ -79,8 +79,8 @@ START_TEST(damaged_free_tree)
 END_TEST
 
 /*
- * Cell 0 is what "none" reads as. What is in it once was followed, from an
- * anonymous entry to a parent that is far outside.
+ * Cell 0 reads as "none". The content was followed once, from an anonymous
+ * entry to a parent that is far outside.
  */
 START_TEST(damaged_cell_0)
 {
@@ -307,7 +307,7 @@ END_TEST
 /* For a node with enough holders to have links to its groups. */
 #define link_of(node, i) cell_at(k, N(node)->entries)->piece[i]
 
-/* What a match reads is a copy: it must be equal. */
+/* A match reads a copy: it must be equal. */
 START_TEST(damaged_pair)
 {
 	uint32_t lane = entry_lane(H(fork, 2));
@@ -438,14 +438,14 @@ START_TEST(damaged_trim)
 	FOUND(h->flags |= ENTRY_MARKED);
 	FOUND(N(h->node)->word &= (uint16_t)~WORD_TRIMMED);
 	FOUND(N(leaf)->word |= WORD_TRIMMED);
-	/* below what has lost its end its worker holds nothing */
+	/* below a lost end its worker holds nothing */
 	MENDED((H(fork, 2)->trimmed = 1,
 	    G(fork)->word[entry_lane(H(fork, 2))] |=
 	    WORD_TRIMMED));
 }
 END_TEST
 
-/* What is still expected of a request, and what was predicted. */
+/* The expected rest of a request, and its prediction. */
 START_TEST(damaged_claim)
 {
 	struct claim *c = claim_at(k, L(three)->claim);
