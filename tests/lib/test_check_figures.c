@@ -45,7 +45,7 @@ START_TEST(wrong_loads)
 }
 END_TEST
 
-/* What follows from other figures becomes again what it was. */
+/* Figures that follow from others are restored. */
 START_TEST(as_it_was)
 {
 	struct slot *s = slot_at(k, 0);

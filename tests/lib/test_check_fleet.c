@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * test_check_fleet.c - kvr_check finds damage to what is stored of workers.
+ * test_check_fleet.c - kvr_check finds damage to records of workers.
  *
  * The region, and how it is damaged and repaired, are damage.h's. Worker 0 has
  * a second rank here; names and slots are free, and slots are retired.

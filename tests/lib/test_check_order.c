@@ -95,7 +95,7 @@ START_TEST(stamps_descend)
 }
 END_TEST
 
-/* Takes the head off; its flag still says that it is listed. */
+/* Takes the head off, but leaves its flag of a listed entry. */
 static void
 behead(struct list *l)
 {
@@ -103,7 +103,7 @@ behead(struct list *l)
 	entry_at(k, l->head)->stamp_prev = 0;
 }
 
-/* Lists that are sound in themselves, but not all that say so are on one. */
+/* The lists are sound, but an entry flagged as listed is on none of them. */
 START_TEST(missing_from_a_list)
 {
 	struct slot *s = slot_at(k, 2);
@@ -183,7 +183,7 @@ END_TEST
 
 /* ----------------------------------------------------------- anonymous --- */
 
-/* Of a worker that has been removed. */
+/* The entry belongs to a worker that has been removed. */
 START_TEST(damaged_dead_answer)
 {
 	struct entry *h = idle_hold(true);
@@ -271,7 +271,7 @@ START_TEST(lost_matches)
 }
 END_TEST
 
-/* There are more leaves than slots: what wins there has no list. */
+/* There are more leaves than slots: a leaf without a slot must not win. */
 START_TEST(leaves_without_slots)
 {
 	struct kvr_options o = small_options();

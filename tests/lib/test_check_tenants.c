@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * test_check_tenants.c - kvr_check finds damage to what tenants have.
- */
+/* test_check_tenants.c - kvr_check finds damage to rows of tenants. */
 #include "tenants.h"
 
 #include "damage.h"
@@ -116,7 +114,7 @@ START_TEST(wrong_figures)
 	MENDED(b->share++); /* a fill that does not follow from it */
 	MENDED(others->share = 0);
 	MENDED(others->digest = 5);
-	/* of those behind the last one, which have nothing */
+	/* rows behind the last one, which are empty */
 	MENDED(k->tenants[5].cells = 1);
 	MENDED(k->tenants[7].share = 1);
 	MENDED((k->tenants[6].by_stamp.head = a->by_stamp.head,

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * test_claim.c - what a lease keeps of what was predicted for it.
- */
+/* test_claim.c - the predictions that a lease keeps. */
 #include "claim.h"
 
 #include "cell.h"
@@ -34,8 +32,7 @@ START_TEST(predicted)
 }
 END_TEST
 
-/* No more than the prompt is predicted; what is not recorded is compared with
-   nothing. */
+/* The prediction is bounded by the prompt, the overlap by its record. */
 START_TEST(bounded)
 {
 	struct choice b = { .tokens = UINT64_MAX, .usable = 3,
@@ -51,7 +48,7 @@ START_TEST(bounded)
 }
 END_TEST
 
-/* Of a prompt that no engine takes, as much as there is room for. */
+/* A prompt that no engine takes is kept as far as there is room. */
 START_TEST(far_too_long)
 {
 	struct choice b = { .tokens = UINT64_MAX };

@@ -3,10 +3,10 @@
  * test_cost_balanced.c - the cost in seconds, and the worker chosen by it.
  *
  * Each term by hand, then the cost is implemented a second time, straight from
- * its definition, and compared over random fleets. What is cached, inserted and
- * observed is taken from the library: test_expect.c, test_pressure.c and
- * test_observed.c are about these. The choice is compared with the costs that
- * kvr_candidates returns, whatever short cuts lead to it.
+ * its definition, and compared over random fleets. The cached, inserted and
+ * observed tokens are taken from the library: test_expect.c, test_pressure.c
+ * and test_observed.c are about these. The choice is compared with the costs
+ * that kvr_candidates returns, whatever short cuts lead to it.
  */
 #include "expect.h"
 #include "id.h"
@@ -22,7 +22,7 @@
 enum { FLEET = 12, BLOCK_OF = 16, LEASES = 48, BRANCH = 40, LONGER = 16,
 	DEPTH = 256 };
 
-/* What runs. */
+/* The running requests. */
 static struct held {
 	uint64_t lease, worker, tokens;
 	bool committed;
@@ -60,10 +60,10 @@ setup(void)
 
 /* ----------------------------------------------- the formula, again --- */
 
-/* Of the fleet, for one question. */
+/* The sums over the fleet, for one question. */
 static struct fleet_of {
 	double workers, requests, reading, inserted, mean, hits, wait;
-	/* those that use more than so many 256ths of it, and what runs there */
+	/* workers that use more than i 256ths of it, and their load */
 	uint32_t users[DEPTH];
 	double busy[DEPTH];
 } fleet;
@@ -102,7 +102,7 @@ may_take(const struct kvr_candidate *c)
 	return c->verdict == KVR_ELIGIBLE || c->verdict == KVR_ABOVE_BOUND;
 }
 
-/* Blocks in use: of leases, or of what was observed lately. */
+/* Returns the blocks in use, by leases or by recent observation. */
 static uint32_t
 used_of(const struct kvr_candidate *c, const struct kvr_overlap *o)
 {
@@ -293,7 +293,7 @@ weight_of(uint64_t worker)
 	return f.weight;
 }
 
-/* Which workers are above the bound: their verdicts say so. */
+/* The verdicts name the workers above the bound. */
 static void
 ck_bound(const struct kvr_candidate *c, size_t n)
 {
@@ -339,7 +339,7 @@ ck_choice(const struct kvr_candidate *c, size_t n)
 	for (i = 0; i < n; i++)
 		if (c[i].verdict == KVR_ELIGIBLE)
 			least = fmin(least, c[i].cost);
-	/* what all wait for makes no difference */
+	/* a wait that all share makes no difference */
 	least += 0.01 * fmax(0, least - fleet.wait);
 	for (i = 0; i < n; i++) {
 		if (c[i].verdict != KVR_ELIGIBLE || c[i].cost > least)
@@ -406,7 +406,7 @@ set_load(uint32_t worker, uint64_t prefill, uint64_t blocks, uint64_t requests)
 	ck_assert_int_eq(kvr_worker_set_load(k, id[worker], 0, &load), KVR_OK);
 }
 
-/* That many workers, which prefill 1000 tokens a second. */
+/* Makes that many workers, which prefill 1000 tokens a second. */
 static void
 fleet_of(uint32_t workers)
 {
@@ -473,7 +473,7 @@ START_TEST(what_runs)
 {
 	fleet_of(2);
 	say_long(1600, 0, 1);
-	/* the mean of four prompts, three of which are of unknown length */
+	/* the mean of four prompts; three have an unknown length */
 	set_load(0, 0, 0, 3);
 	ck_cost(0, 1.6 + 3 / 4.0 * (1.6 + 0.4 / 5));
 	ck_cost(1, 1.6);
@@ -497,7 +497,7 @@ START_TEST(what_runs)
 }
 END_TEST
 
-/* Only half of what is asked is new, and all of that is on worker 0. */
+/* Half of the prompt is new, and all of that is on worker 0. */
 START_TEST(what_comes_in_drives_out)
 {
 	fleet_of(4);
@@ -520,7 +520,7 @@ START_TEST(what_comes_in_drives_out)
 	ck_cost(0, 1.6 * (1 + 2 * 0.16 * 4 * 2 / 3));
 	ck_cost(1, 1.6 * (1 + 2 * 0.16 * 4 / 3));
 	ck_cost(2, 1.6);
-	/* of those that may be chosen only two have taken any */
+	/* only two of the permitted workers have taken any */
 	r.n_excluded = 2;
 	r.excluded[0] = id[2];
 	r.excluded[1] = id[3];
@@ -528,7 +528,7 @@ START_TEST(what_comes_in_drives_out)
 }
 END_TEST
 
-/* The part of it that n use counts as held: 1 - 1 / n^2 of what runs there. */
+/* A part that n requests use counts as held by 1 - 1 / n^2 of that load. */
 START_TEST(a_common_prefix_is_lent)
 {
 	double n, share;
@@ -540,7 +540,7 @@ START_TEST(a_common_prefix_is_lent)
 	finish(reserved(10, 0), 0);
 	for (i = 0; i < 8; i++) {
 		n = i + 1;
-		/* what was used is on record, and no more */
+		/* this frees the cache, as only used blocks are on record */
 		say_long(3200, 3200, 2);
 		finish(reserved(9, 0), 0);
 		say_long(1600, 1600, 1);
@@ -609,7 +609,7 @@ START_TEST(common_by_workers_and_not_by_overlaps)
 }
 END_TEST
 
-/* A worker that has probably evicted it costs what it will cost. */
+/* A prefix that is probably evicted no longer lowers the cost. */
 START_TEST(doubt_decides)
 {
 	fleet_of(2);
@@ -696,7 +696,7 @@ START_TEST(near_is_a_hundredth)
 	set_load(1, 0, 1000, 1);
 	ck_assert_int_eq(kvr_route(k, p, &r, now, &d), KVR_OK);
 	ck_assert_uint_eq(d.worker, id[0]);
-	/* and the share is of what differs: all have to wait for 10 s */
+	/* the share is of the difference: all have to wait for 10 s */
 	for (i = 0; i < 4; i++)
 		set_load(i, (uint64_t)(10 * rates[i]), 0, i == 0);
 	ck_assert_int_eq(kvr_route(k, p, &r, now, &d), KVR_OK);
@@ -877,7 +877,7 @@ START_TEST(as_the_formula_says)
 }
 END_TEST
 
-/* Workers are equal in everything but what breaks a tie. */
+/* Workers are equal in everything but the tie breakers. */
 START_TEST(ties)
 {
 	uint64_t n = test_amount(400), i;
@@ -1060,7 +1060,7 @@ END_TEST
 
 /* ------------------------------------------------------------- drawing --- */
 
-/* By temperature: drawn as likely as the costs say; the chosen one's cost. */
+/* By temperature a worker is drawn as often as its cost demands. */
 START_TEST(drawn_by_cost)
 {
 	uint32_t count[3] = { 0 }, i, n = 3000;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * test_cost_dynamo.c - what a worker costs: the reference's formula and
+ * test_cost_dynamo.c - the cost of a worker: the reference's formula and
  * figures, and the shorter sum for the usual case.
  */
 #include "cost_dynamo.h"
@@ -352,7 +352,7 @@ damage_one(uint32_t place, double number)
 	return place < 7;
 }
 
-/* Whatever is damaged, what it makes of a cost still is one. */
+/* After any damage, the result is still a cost. */
 START_TEST(damage_makes_no_other_cost)
 {
 	static const double numbers[] = { -1, -1e9, -1e300, -INFINITY,

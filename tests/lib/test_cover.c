@@ -13,7 +13,7 @@
 
 #include <stdio.h>
 
-/* The entries of a worker: where each ends, and what it covers. */
+/* Compares the entries of a worker: the end of each, and its coverage. */
 static void
 ck_entries(uint32_t worker, const char *want)
 {
@@ -48,7 +48,7 @@ START_TEST(stairs)
 	observe(0, "ab", 10);
 	ck_tree("ab:01(c:01(d:01(ef:1(g:1))))");
 	ck_entries(1, "7:1 6:3 3:3");
-	observe(1, "abcdef", 11); /* what is the same again is joined */
+	observe(1, "abcdef", 11); /* equal entries are joined */
 	ck_entries(1, "7:1 6:6");
 	observe(1, "abcdefg", 12);
 	ck_entries(1, "7:7");
@@ -82,7 +82,7 @@ START_TEST(found_down_the_line)
 	say("abcdxyz");
 	ck_assert_uint_eq(overlap(0, 1), 4);
 	ck_assert_uint_eq(overlap(2, 1), 6);
-	/* of the four, what is left of 0 is due */
+	/* of the four, the rest of 0's is due */
 	observe(1, "ab", 5);
 	(void)expire(1 + TTL, 100);
 	ck_tree("ab:1");
@@ -181,7 +181,7 @@ START_TEST(split_of_a_trimmed_node)
 	observe(0, "abcdefgh", 1);
 	capacity(0, 5, KVR_EVICT_RELEASED);
 	observe(1, "abcxy", 2);
-	observe(1, "abcdefQ", 2); /* splits what 0 has lost */
+	observe(1, "abcdefQ", 2); /* splits the part that 0 has lost */
 	ck_tree("abc:01(def:01(Q:1 gh:0) xy:1)");
 	say("abcdefgh");
 	ck_assert_uint_eq(overlap(0, 2), 5);
@@ -430,9 +430,9 @@ static uint32_t fleet, depth;
 static uint64_t *worker;
 
 /*
- * A lookup's steps are those that share its bucket. With all buckets in use
- * there are next to none, before a history and after it, so what is counted is
- * the work on the tree.
+ * A lookup's steps are the cells that share its bucket. With all buckets in
+ * use there are next to no steps, before a history and after it, so only the
+ * work on the tree is counted.
  */
 static void
 use_all_buckets(void)
@@ -538,9 +538,10 @@ request_steps(int64_t now)
 }
 
 /*
- * 249 short prompts part from what all hold, at each of its blocks. Entries are
- * not multiplied by that, nor is the work of a match; and when the short ones
- * are due, one refresh by each worker leaves it as it was.
+ * 249 short prompts part from a prompt that all hold, at each of its blocks.
+ * Neither the entries nor the work of a match are multiplied by this; and when
+ * the short ones are due, one refresh by each worker leaves the prompt as
+ * before.
  */
 START_TEST(fragmented_hot_prefix)
 {
@@ -612,7 +613,7 @@ START_TEST(random_depths)
 }
 END_TEST
 
-/* What it costs to cut a run up does not depend on its holders. */
+/* The cost of cutting up a run does not depend on its holders. */
 START_TEST(split_whatever_the_holders)
 {
 	uint64_t steps[2], cells[2];

@@ -3,8 +3,8 @@
  * test_entry.c - the entries of a few nodes against a plain table.
  *
  * The nodes are bare: they have a length and entries, no run and no place in
- * the tree. What a match would read (the pairs), what a writer finds (the
- * table of entries) and the counters must all agree.
+ * the tree. The pairs, which a match would read, the table of entries, where a
+ * writer looks, and the counters must all agree.
  */
 #include "order.h"
 
@@ -110,7 +110,7 @@ ck_pairs(uint32_t n)
 	must(count == node_at(k, nodes[n])->holders);
 }
 
-/* Each entry is found, and knows where its pair is. */
+/* Each entry is found, and points to its pair. */
 static void
 ck_found(uint32_t n)
 {
@@ -220,7 +220,7 @@ stamp(uint32_t n, uint32_t slot)
 static void
 take(uint32_t n, uint32_t slot)
 {
-	/* what is pinned is never removed */
+	/* pinned entries are never removed */
 	while (have[n][slot].pins > 0) {
 		(void)entry_unpin(k, have[n][slot].entry, 0);
 		have[n][slot].pins--;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * test_event.c - what the numbers of blocks in events teach: capacity, and
- * what is gone.
+ * test_event.c - effects of the counts of blocks in events: capacity, and
+ * evictions.
  */
 #include "event.h"
 #include "id.h"
@@ -42,7 +42,7 @@ START_TEST(a_clear_keeps_the_capacity_and_a_restart_does_not)
 }
 END_TEST
 
-/* What was found before stays, and nothing is added. */
+/* The capacity found before stays, and nothing is added. */
 START_TEST(a_degraded_stream_does_not_count)
 {
 	(void)batch(0, 1, "s100", 1);
@@ -80,7 +80,7 @@ START_TEST(blocks_of_two_sizes_do_not_count)
 }
 END_TEST
 
-/* Of a size that was wrong nothing is left. */
+/* A wrong size leaves no trace. */
 START_TEST(a_clear_heals_another_size)
 {
 	(void)batch(0, 1, "s100", 1);
@@ -104,7 +104,7 @@ END_TEST
 
 /* ----------------------------------------------------------- retention --- */
 
-/* Room for four: what was released first leaves. */
+/* There is room for four: the prompt released first leaves. */
 START_TEST(what_exceeds_the_counted_capacity_leaves)
 {
 	served("abc", 1);
@@ -121,7 +121,7 @@ START_TEST(what_exceeds_the_counted_capacity_leaves)
 }
 END_TEST
 
-/* It was told more than it has. */
+/* The configured capacity was too large. */
 START_TEST(counting_replaces_what_was_told)
 {
 	struct kvr_worker facts = { .size = sizeof(facts) };
@@ -132,7 +132,7 @@ START_TEST(counting_replaces_what_was_told)
 	(void)batch(0, 1, "s4 r4 s4 r4 s4 r4 s4 r4", 1);
 	served("abcdefgh", 1);
 	ck_assert_uint_le(worker_stats(0).held_blocks, 4);
-	/* unless it is to go by what it was told */
+	/* unless it is to go by its configured capacity */
 	facts.retain = KVR_RETAIN_CAPACITY;
 	ck_assert_int_eq(kvr_worker_set(k, id[0], &facts), KVR_OK);
 	served("ijklmnop", 1);
@@ -142,8 +142,8 @@ START_TEST(counting_replaces_what_was_told)
 END_TEST
 
 /*
- * A cache of 50. Requests that bypass this router fill it: what was sent there
- * before is gone, though little was sent. Quarters of it are counted, of 12.
+ * A cache has 50 blocks. Requests that bypass this router fill it: earlier
+ * prompts are gone, though few were sent. Quarters of it are counted, 12 each.
  */
 START_TEST(what_others_store_outlives)
 {
@@ -170,7 +170,7 @@ START_TEST(what_others_store_outlives)
 }
 END_TEST
 
-/* Nor does what was stored before this router was there. */
+/* Neither do blocks stored before this router was there. */
 START_TEST(the_past_outlives_nothing)
 {
 	const struct slot *s = slot_at(k, id_slot(id[0]));

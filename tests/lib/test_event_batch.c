@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * test_event_batch.c - what a batch of events comes to by its numbers.
- */
+/* test_event_batch.c - the sums of a batch of events. */
 #include "event_batch.h"
 
 #include "streams.h"

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * test_event_hash.c - events hash to what prompts of their tokens hash to.
- */
+/* test_event_hash.c - events have the hashes of prompts of their tokens. */
 #include "event_hash.h"
 
 #include "alloc.h"
@@ -113,7 +111,7 @@ START_TEST(what_gives_no_blocks)
 }
 END_TEST
 
-/* What is not in the arrays; and more than an index has. */
+/* Hashes outside the arrays, and more than an index has. */
 START_TEST(events_that_cannot_be)
 {
 	begin(2, 100, KVR_HASH_KEYED);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * test_event_piece.c - a long batch comes to what short ones come to, and a
- * death between two pieces to what none comes to.
+ * test_event_piece.c - a long batch leads to the same state as short ones, and
+ * a death between two pieces changes nothing in that.
  */
 #include "event_piece.h"
 
@@ -94,7 +94,7 @@ begin_with(uint32_t size)
 	give();
 }
 
-/* ------------------------------------------------- what it is cut to --- */
+/* --------------------------------------------- the pieces of a batch --- */
 
 static struct event_batch
 batch_of(void)
@@ -219,7 +219,7 @@ START_TEST(absurd_blocks_weigh_little)
 }
 END_TEST
 
-/* Local hashes are cut as names are; what does not fit counts for none. */
+/* Local hashes are cut as names are; one that does not fit counts for none. */
 START_TEST(other_contents)
 {
 	struct kvr_options o = small_options();
@@ -377,7 +377,7 @@ END_TEST
 
 /* ------------------------------------------------ between two pieces --- */
 
-/* What one has done that dies after so many; returns how many there are. */
+/* Applies a batch until death after so many pieces; returns the total. */
 static uint64_t
 die_after(uint64_t pieces)
 {
@@ -541,7 +541,7 @@ START_TEST(batch_0_without_a_digest)
 }
 END_TEST
 
-/* A caller goes on with what it has begun itself, if that is still there. */
+/* A caller goes on with a batch that it began itself, if it is still there. */
 START_TEST(another_feeder_between_two_pieces)
 {
 	struct stream *s = stream_at(k, 1);
@@ -569,7 +569,7 @@ START_TEST(another_feeder_between_two_pieces)
 }
 END_TEST
 
-/* What was begun is given up: by loss, by a reset, by a full region. */
+/* A batch is given up after a loss, a reset, or in a full region. */
 START_TEST(it_is_not_gone_on_with)
 {
 	begin_with(4);
@@ -595,7 +595,7 @@ START_TEST(it_is_not_gone_on_with)
 }
 END_TEST
 
-/* A gap says where it was begun; so does what it is taken for then. */
+/* A gap counts from the beginning of the batch, also when it is retried. */
 START_TEST(a_gap_after_a_death)
 {
 	begin_with(4);
@@ -613,8 +613,8 @@ START_TEST(a_gap_after_a_death)
 END_TEST
 
 /*
- * More pieces than it has, as only damage says. It is taken anew, and copies
- * that were counted twice are not believed.
+ * Damage can claim more pieces than the batch has. The batch is taken anew,
+ * and copies that were counted twice are dropped.
  */
 START_TEST(damage_ends)
 {
@@ -720,7 +720,7 @@ START_TEST(a_later_piece_waits)
 }
 END_TEST
 
-/* Those of worker 1 that are of the one life are of the other. */
+/* Moves aliases of worker 1 from the one life to the other. */
 static void
 bury(uint32_t from, uint32_t to)
 {
@@ -731,7 +731,7 @@ bury(uint32_t from, uint32_t to)
 			write_once(alias_at(k, i)->life, to);
 }
 
-/* If they are never found, as only damage does, it says how far it is. */
+/* If they are never found, as only damage does, the call returns its place. */
 START_TEST(a_later_piece_fails)
 {
 	uint64_t before, i;

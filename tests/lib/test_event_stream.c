@@ -31,7 +31,7 @@ START_TEST(a_cache_is_full_when_removals_set_in)
 }
 END_TEST
 
-/* A 64th of what it holds, since a few removals have other causes. */
+/* Removals below a 64th of its blocks have other causes. */
 START_TEST(few_removals_are_no_evidence)
 {
 	(void)batch(0, 1, "s2560", 1);

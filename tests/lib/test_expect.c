@@ -2,9 +2,9 @@
 /*
  * test_expect.c - how much of an overlap an engine can be expected to find.
  *
- * What is usable depends on a few numbers. What survives is compared with the
- * sum that defines it, block by block from the root, on random trees, ages and
- * likelihoods: S may well rise along a path, and the sum must not.
+ * The usable part depends on a few numbers. The surviving part is compared
+ * with the sum that defines it, block by block from the root, on random trees,
+ * ages and likelihoods: S may well rise along a path, and the sum must not.
  */
 #include "expect.h"
 #include "route.h"
@@ -163,7 +163,7 @@ START_TEST(whole_engine_blocks)
 }
 END_TEST
 
-/* A told block size precedes a learned one, which precedes the index's. */
+/* A configured block size precedes a learned one, and that the index's. */
 START_TEST(told_and_learnt)
 {
 	set_facts(0, KVR_RETAIN_AUTO, 1000000, 0);
@@ -179,7 +179,7 @@ START_TEST(told_and_learnt)
 }
 END_TEST
 
-/* A batch of events about one block; the first one tells its tokens. */
+/* Applies a batch about one block; the first one has its tokens. */
 static void
 say_block(uint64_t seq, uint32_t kind, uint32_t tokens)
 {
@@ -199,8 +199,8 @@ say_block(uint64_t seq, uint32_t kind, uint32_t tokens)
 }
 
 /*
- * What events say comes between, unless reports show that parts of its blocks
- * are reused.
+ * The size in events comes between, unless reports show that parts of its
+ * blocks are reused.
  */
 START_TEST(said_by_events)
 {
@@ -261,12 +261,12 @@ START_TEST(nothing_is_known)
 	ck_assert(fabs(expected(0) - 1584 * 5 / 6.0) < 1e-9);
 	ck_assert(expect_doubtful(&t, 0, found(0)));
 	ck_assert_uint_eq(tokens_expected(0), 1320);
-	/* what is recorded stays as it is */
+	/* the record stays as it is */
 	ck_assert_uint_eq(found(0)->blocks, 100);
 }
 END_TEST
 
-/* What running requests use is there; what hangs below it is not certain. */
+/* Blocks in use by requests are there; those below them are not certain. */
 START_TEST(in_use)
 {
 	uint64_t lease;
@@ -490,7 +490,7 @@ END_TEST
 
 enum { DEEP = 100 };
 
-/* A path of many nodes, of which each worker has all. */
+/* Makes a path of many nodes; each worker has all. */
 static void
 deep_path(void)
 {
@@ -571,7 +571,7 @@ START_TEST(links_are_limited)
 }
 END_TEST
 
-/* Where the steps end, so does what is expected of windows: never more. */
+/* Past the last step nothing more is expected of windows. */
 START_TEST(steps_are_limited)
 {
 	static const uint32_t modes[] = { KVR_WINDOW_BOUNDARY,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * test_feedback.c - an engine, its answers, and what is predicted of it then.
+ * test_feedback.c - an engine, its answers, and the predictions after them.
  *
  * The engine serves chats that share nothing, one request at a time. Each
  * request of a chat is its text so far. The cache has room for so many tokens
@@ -265,7 +265,7 @@ START_TEST(zeros_by_capacity_after_hits)
 }
 END_TEST
 
-/* What others use is predicted in full, but such an engine does not share. */
+/* Running prefixes of others are predicted in full; this engine shares none. */
 START_TEST(zeros_though_in_use)
 {
 	uint64_t lease;
@@ -280,7 +280,7 @@ START_TEST(zeros_though_in_use)
 }
 END_TEST
 
-/* One kind of response says 0 whatever was hit: the other is believed. */
+/* One kind of response reports 0 for any hit: the other is believed. */
 START_TEST(zeros_of_one_endpoint)
 {
 	facts(KVR_RETAIN_AUTO, 0);
@@ -353,7 +353,7 @@ START_TEST(no_capacity_if_any_is_evicted)
 }
 END_TEST
 
-/* A quarter of what was told: others use the cache too; then they stop. */
+/* The cache has a quarter of the set capacity while others use it, too. */
 START_TEST(told_capacity_gives_way_and_returns)
 {
 	facts(KVR_RETAIN_AUTO, 100000);
@@ -369,7 +369,7 @@ START_TEST(told_capacity_gives_way_and_returns)
 }
 END_TEST
 
-/* Told, and right: nothing changes, whatever is learnt. */
+/* The set capacity is right: nothing changes, whatever is learnt. */
 START_TEST(told_capacity_stays)
 {
 	facts(KVR_RETAIN_AUTO, 60000);

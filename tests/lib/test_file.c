@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * test_file.c - which files may be opened, what is created, and what is left
- * behind when that fails.
- */
+/* test_file.c - opening and creating files, and the remains after a failure. */
 #define _GNU_SOURCE
 #include "files.h"
 #include "storage.h"
@@ -299,7 +296,7 @@ ck_makes_it(void)
 	ck_assert_int_eq(unlink(path), 0);
 }
 
-/* What a killed creator leaves: nothing, zeros, or the mark "unmade??". */
+/* A killed creator leaves nothing, zeros, or the mark "unmade??". */
 START_TEST(half_made)
 {
 	static const off_t sizes[] = { 0, 1, 8, 100, BYTES - 1, BYTES,
@@ -325,7 +322,7 @@ START_TEST(half_made)
 }
 END_TEST
 
-/* As of an ISO image: zeros, and then what must not be lost. */
+/* An ISO image, for example, has zeros first, and then data not to be lost. */
 START_TEST(zeros_at_first_only)
 {
 	static const uint32_t flags[] = { EITHER, EITHER | TRUST, ATTACH,
@@ -413,7 +410,7 @@ START_TEST(too_small)
 }
 END_TEST
 
-/* Opens with the n-th allocation failing; false if there is none. */
+/* Opens with the n-th allocation failing; false if there are fewer. */
 static bool
 starved(uint32_t flags, unsigned long n)
 {
@@ -434,7 +431,7 @@ START_TEST(no_memory)
 
 	for (n = 1; starved(CREATE, n); n++)
 		ck_assert(!file_there(path) && !file_there(path_lock));
-	/* the handle, the mapping, what is lost by fork, the seat's lock */
+	/* the handle, the mapping, the list for fork, the seat's lock */
 	ck_assert_uint_eq(n, 5);
 	ck_assert_int_eq(unlink(path), 0);
 	made();
