@@ -2,7 +2,8 @@
 /*
  * test_handle.c - structs of any size, and several handles.
  *
- * What is refused is test_border.c's; here is what is accepted, and its effect.
+ * test_border.c has the calls that are refused; this file has the effects of
+ * accepted ones.
  */
 #include "inner.h"
 
@@ -10,7 +11,7 @@
 
 enum { LARGEST = 1024 };
 
-/* A struct as large as `size` says; all else is untouched. */
+/* Each size gets that much of the struct; all else is untouched. */
 static void
 ck_written(int (*get)(void *), const void *want, size_t known)
 {
@@ -97,8 +98,7 @@ END_TEST
 
 /*
  * In a shorter struct the rest takes its defaults; junk behind the caller's
- * size is not read. A longer one is refused if it says more than this library
- * knows.
+ * size is not read. A longer one is refused if its unknown part is not zero.
  */
 static void
 ck_read(int (*set)(const void *), int (*get)(void *), const void *given,
@@ -235,7 +235,7 @@ START_TEST(memory_is_kept_to)
 }
 END_TEST
 
-/* Several handles, one region: what one writes the others read. */
+/* Several handles share a region: each reads the others' writes. */
 START_TEST(handles_share)
 {
 	struct kvr_policy policy = { .size = sizeof(policy) };
@@ -270,7 +270,7 @@ END_TEST
 
 #define DAY (INT64_C(86400) * 1000000000)
 
-/* A `now` far ahead is refused; what is meant is set, and set back. */
+/* A `now` far ahead is refused; kvr_clock_set sets it, and sets it back. */
 START_TEST(clock_far_ahead)
 {
 	uint64_t lease;

@@ -10,7 +10,7 @@
 
 enum { UNITS_MAX = 1024 };
 
-/* What a prompt made by `rule` hashes to, all in one call. */
+/* The hashes of a prompt made by `rule`, all in one call. */
 struct hashed {
 	uint64_t local[UNITS_MAX];
 	uint64_t sequence[UNITS_MAX];
@@ -547,7 +547,7 @@ START_TEST(shorter_scopes)
 }
 END_TEST
 
-/* A newer caller's, as long as it says nothing that we do not know. */
+/* A newer caller's scope is accepted if the part we do not know is zero. */
 START_TEST(longer_scopes)
 {
 	const struct hash_rule keyed = plain_rule(KVR_HASH_KEYED,

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * test_hold.c - what a worker holds is what its engine says, block by block.
- */
+/* test_hold.c - a worker holds exactly the blocks that its engine reports. */
 #include "hold.h"
 
 #include "alias.h"
@@ -17,7 +15,7 @@ setup(void)
 	holds_with(4096, 512 << 10, 1);
 }
 
-/* Its engine has a window of five tokens, and maybe a memory for tails. */
+/* The engine has a window of five tokens, and maybe a memory for tails. */
 static void
 windows(uint64_t capacity, uint32_t mode)
 {
@@ -118,7 +116,7 @@ START_TEST(full_reports_are_no_copies)
 }
 END_TEST
 
-/* What is removed before that behind it goes with that. */
+/* A block that was removed ahead of the one behind it goes with that one. */
 START_TEST(holes_close)
 {
 	stored("abcdef", 0);
@@ -163,7 +161,7 @@ START_TEST(a_clear_ends_all)
 }
 END_TEST
 
-/* What was sent before it is known what the cache holds does not count. */
+/* Entries from before the first event do not count. */
 START_TEST(a_stream_begins_with_nothing)
 {
 	observe(0, "abc", 1);
@@ -174,7 +172,7 @@ START_TEST(a_stream_begins_with_nothing)
 }
 END_TEST
 
-/* Then it is as if its blocks had been observed. */
+/* After a loss the blocks count as if they had been observed. */
 START_TEST(lost_batches_degrade)
 {
 	stored("abc", 0);
@@ -321,8 +319,9 @@ store_many(uint32_t w, uint64_t number, uint32_t from, uint32_t to, bool anew)
 }
 
 /*
- * The dead are behind more that live than a call looks at: it says so, and then
- * there is room. Whether the batch itself ends the life, or it had ended.
+ * More live aliases than a call looks at lie before the dead ones. The call
+ * returns KVR_EBUSY, and the next one finds room, whether the batch itself
+ * ends the life or it had ended before.
  */
 START_TEST(a_table_full_of_dead_waits)
 {
@@ -624,7 +623,7 @@ START_TEST(local_hashes_will_do)
 }
 END_TEST
 
-/* What is known outlives the handle. */
+/* The stream outlives the handle. */
 START_TEST(another_handle_goes_on)
 {
 	struct kvr_options o = small_options();
@@ -694,7 +693,7 @@ START_TEST(names_alone_are_copies)
 }
 END_TEST
 
-/* The name of a root is no block's, whatever says it. */
+/* The name of a root names no block, even in an event. */
 START_TEST(a_root_has_no_copies)
 {
 	struct kvr_event e;
@@ -718,7 +717,7 @@ START_TEST(a_root_has_no_copies)
 }
 END_TEST
 
-/* Copies and sets of tiers say nothing together. 0: sets come first. */
+/* A stream that mixes copies and sets of tiers degrades. 0: sets come first. */
 START_TEST(copies_of_two_kinds_degrade)
 {
 	flags_of_batch = _i == 0 ? KVR_BATCH_FULL : 0;
@@ -780,8 +779,8 @@ START_TEST(too_many_steps_degrade)
 END_TEST
 
 /*
- * The steps end before the event, or within it: in copies, in what is known, in
- * removals. The worker is degraded, each time.
+ * The steps end before the event, or within it: among copies, known blocks or
+ * removals. The worker is degraded each time.
  */
 START_TEST(no_steps_left)
 {
@@ -825,7 +824,7 @@ START_TEST(counting_hashes_nothing)
 }
 END_TEST
 
-/* What was not hashed, as its worker was counted then, is not known. */
+/* A batch that was not hashed for a worker of this kind degrades it. */
 START_TEST(without_hashes_it_degrades)
 {
 	struct kvr_event e;
@@ -865,7 +864,7 @@ START_TEST(too_long_a_path)
 }
 END_TEST
 
-/* Images stand in the same tokens: what has another name is not held twice. */
+/* Images stand in the same tokens; a block with a second name is held once. */
 START_TEST(two_names_of_one_block)
 {
 	static const uint32_t tokens[] = { 'a', 'b' };
@@ -906,7 +905,7 @@ START_TEST(two_names_of_one_block)
 }
 END_TEST
 
-/* What a request has pinned is passed over for room, and not forgotten. */
+/* A full cache passes over entries that a request has pinned. */
 START_TEST(pinned_and_full)
 {
 	struct kvr_decision d = { .size = sizeof(d) };
@@ -924,7 +923,7 @@ START_TEST(pinned_and_full)
 }
 END_TEST
 
-/* Only what this engine has is there to be evicted. */
+/* All entries are this engine's, so only these can be evicted. */
 START_TEST(no_room_but_its_own)
 {
 	char text[TEXT];
@@ -952,7 +951,7 @@ START_TEST(no_room_but_its_own)
 }
 END_TEST
 
-/* A list that begins with what is no entry of it. */
+/* The head of the list is a node, not an entry. */
 START_TEST(a_bent_list_ends)
 {
 	struct slot *s = slot_at(k, 2);
@@ -1023,7 +1022,7 @@ START_TEST(the_past_has_restarts_too)
 }
 END_TEST
 
-/* What a batch has before it drops all is void. */
+/* A clear voids the events before it in the batch. */
 START_TEST(a_clear_within_a_batch)
 {
 	static const uint32_t tokens[] = { 'x', 'y', 'z' };
@@ -1054,7 +1053,7 @@ START_TEST(a_clear_within_a_batch)
 }
 END_TEST
 
-/* A number of copies that is too large for its word stays what it is. */
+/* A count of copies that does not fit its word stays at the maximum. */
 START_TEST(too_many_copies_stay)
 {
 	uint32_t a;
@@ -1078,7 +1077,7 @@ START_TEST(too_many_copies_stay)
 }
 END_TEST
 
-/* More than one call drops; what a request has pinned stays with it. */
+/* The drop takes more than one call; pinned entries stay. */
 START_TEST(a_stream_begins_in_parts)
 {
 	struct kvr_decision d = { .size = sizeof(d) };
@@ -1114,7 +1113,7 @@ START_TEST(a_stream_begins_in_parts)
 }
 END_TEST
 
-/* A hole is there once, whatever is said of it again. */
+/* A block that is removed twice leaves one hole. */
 START_TEST(a_hole_that_is_removed_again)
 {
 	stored("abcd", 0);
@@ -1127,7 +1126,7 @@ START_TEST(a_hole_that_is_removed_again)
 }
 END_TEST
 
-/* The index is not where an alias says, and the call ends. */
+/* An alias points to a place where the index has no block; the call ends. */
 START_TEST(damage_ends)
 {
 	struct alias *a;
@@ -1177,7 +1176,7 @@ START_TEST(ends_of_requests)
 }
 END_TEST
 
-/* Of a request that is not dispatched nothing is, nor of what is lost. */
+/* A request that is not dispatched marks no end, and a removed end is lost. */
 START_TEST(no_ends_of_requests)
 {
 	uint64_t lease;
@@ -1198,7 +1197,7 @@ START_TEST(no_ends_of_requests)
 }
 END_TEST
 
-/* Those of other routers: where stored blocks end, and where they part. */
+/* Requests of other routers end where stored blocks end or part. */
 START_TEST(ends_of_what_is_stored)
 {
 	windows(0, KVR_WINDOW_BOUNDARY);
@@ -1217,7 +1216,7 @@ START_TEST(ends_of_what_is_stored)
 }
 END_TEST
 
-/* A foreign prompt may go on in the middle of what runs here. */
+/* A foreign prompt may branch off in the middle of a running one. */
 START_TEST(parting_from_what_runs)
 {
 	uint64_t lease;
@@ -1237,7 +1236,7 @@ START_TEST(parting_from_what_runs)
 }
 END_TEST
 
-/* A prompt that is told here has one end, however it is computed. */
+/* A running prompt has one end, in however many parts it is computed. */
 START_TEST(parts_of_what_runs)
 {
 	uint64_t lease;
@@ -1368,7 +1367,7 @@ stored_two(const char *one, const char *two, uint32_t from)
 	region_sound();
 }
 
-/* Two of one batch are none, and one may be an answer. */
+/* Two runs of one batch do not join, and one may be an answer. */
 START_TEST(runs_beside_each_other)
 {
 	uint64_t lease;
@@ -1388,7 +1387,7 @@ START_TEST(runs_beside_each_other)
 }
 END_TEST
 
-/* What is behind what runs stays an answer to the end of the run. */
+/* Blocks behind a running prompt count as its answer until it ends. */
 START_TEST(runs_of_answers)
 {
 	uint64_t lease;
@@ -1404,7 +1403,7 @@ START_TEST(runs_of_answers)
 }
 END_TEST
 
-/* Its tokens fill a memory of tails once. */
+/* The tokens of a run fill a memory of tails once. */
 START_TEST(runs_fill_once)
 {
 	char text[] = "?babababa";
@@ -1425,7 +1424,7 @@ START_TEST(runs_fill_once)
 }
 END_TEST
 
-/* An end that was removed is marked again by what brings it back. */
+/* An end that was removed is marked again when its block is stored again. */
 START_TEST(an_end_that_was_removed)
 {
 	uint64_t lease;
@@ -1522,8 +1521,9 @@ END_TEST
 /* ----------------------------------------------------------- by chance --- */
 
 /*
- * What runs there, or what the engine has, whichever is more. A part of a block
- * is on record, too: that the engine needs the whole is not the index's matter.
+ * The worker has the larger of the running prompt and the engine's blocks. A
+ * part of a block counts, too: the index does not round to the engine's
+ * blocks.
  */
 static void
 ck_equal(const char *text)

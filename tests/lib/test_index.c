@@ -158,7 +158,7 @@ START_TEST(extended_or_not)
 }
 END_TEST
 
-/* An uncommitted prompt never extends what is confirmed. */
+/* An uncommitted prompt never extends a confirmed one. */
 START_TEST(reserved_is_apart)
 {
 	uint64_t lease;
@@ -281,7 +281,7 @@ ck_merged(uint32_t upper, uint32_t lower, uint64_t nodes)
 	region_sound();
 }
 
-/* What a merge may copy is bounded; the upper part stays in place. */
+/* The copying of a merge is bounded; the upper part stays in place. */
 START_TEST(merge_copies_little)
 {
 	ck_merged(1, 1024, 1);

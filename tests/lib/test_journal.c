@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * test_journal.c - the ring: what is written is read whole, in order, or is
- * said to be lost, whatever dies, sleeps, or damages it.
+ * test_journal.c - the ring: records are read whole, in order, or reported as
+ * lost, after any death, sleep or damage.
  */
 #include "check.h"
 #include "journal.h"
@@ -37,7 +37,7 @@ hash_of(uint64_t number, uint32_t i)
 	return mix(number << 32 | i);
 }
 
-/* Takes the place of a record that says its number. */
+/* Takes a place for a record whose fields follow from its number. */
 static struct journal_place
 begun(uint64_t number, uint32_t kind, uint32_t n)
 {
@@ -68,7 +68,7 @@ put(uint64_t number, uint32_t kind, uint32_t n)
 	done(number, &place);
 }
 
-/* Reads one; what is read must be one record and nothing else. */
+/* Reads one, which must be one record and nothing else. */
 static int
 take(int64_t now)
 {
@@ -236,7 +236,7 @@ START_TEST(dead_writers_are_skipped)
 }
 END_TEST
 
-/* It died when it had said what it will overwrite, and before head moved. */
+/* The writer died after announcing its place, before head moved. */
 START_TEST(died_before_the_head_moved)
 {
 	uint64_t head = journal_head(k);
@@ -251,7 +251,7 @@ START_TEST(died_before_the_head_moved)
 }
 END_TEST
 
-/* Writers that slept for a lap write over what is newer. */
+/* Writers that slept for a lap overwrite newer records. */
 START_TEST(late_writers_show_nothing_torn)
 {
 	struct journal_place late;

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * test_journal_api.c - what calls leave in the journal, and reading it.
- */
+/* test_journal_api.c - records of calls in the journal, and reading it. */
 #include "inner.h"
 
 #include <fcntl.h>
@@ -38,7 +36,7 @@ setup(void)
 	struct kvr_options o = options();
 
 	region_of(&o);
-	use_cost(KVR_COST_DYNAMO); /* nothing is decided by what was observed */
+	use_cost(KVR_COST_DYNAMO); /* nothing is decided by observations */
 	position = 0;
 	ck_assert_int_eq(take(), KVR_EAGAIN);
 	ck_assert_uint_ne(position, 0);
@@ -154,7 +152,7 @@ START_TEST(other_calls)
 }
 END_TEST
 
-/* What the library ends by itself is recorded also by quiet handles. */
+/* Leases that the library ends itself are recorded by quiet handles, too. */
 START_TEST(reaped_leases)
 {
 	uint64_t dispatched, opened, cursor = 0;
@@ -195,7 +193,7 @@ START_TEST(orphans_have_no_worker)
 }
 END_TEST
 
-/* The writer died: all is dropped, and that is said. */
+/* The writer died: all is dropped, and a record marks this. */
 START_TEST(recovery_is_told)
 {
 	(void)reserve(1, "abcd", 1);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * test_learning.c - what reports teach of a cache whose capacity is known here.
+ * test_learning.c - reports about a cache whose capacity is known here.
  *
  * The engine keeps blocks in exact order of their last use, whose size is that
  * of the index's blocks, or another. Chats begin with the same tokens and grow;
@@ -16,7 +16,7 @@ enum {
 	CAPACITY = 100000, MORE = 5000, KEYS = (CHATS + 1) * LONGEST
 };
 
-/* Its blocks are in a list, the one that was used last is at `newest`. */
+/* The blocks are in a list; the last one used is at `newest`. */
 static struct {
 	uint32_t block, room, held, newest, oldest;
 	uint32_t newer[KEYS], older[KEYS]; /* by key; 0: none */
@@ -45,7 +45,7 @@ engine_of(uint32_t block, uint64_t capacity)
 	engine.room = (uint32_t)(capacity / block);
 }
 
-/* Of one that ends with this token, in a chat; or in all of them. */
+/* Returns the key of a block that ends with this token, in a chat or in all. */
 static uint32_t
 key_of(uint32_t chat, uint32_t end)
 {
@@ -156,7 +156,7 @@ told(uint64_t capacity, uint32_t block_tokens)
 
 /* ------------------------------------------------------------- learnt --- */
 
-/* The same as the index's, larger, smaller, and none of these. */
+/* The block size equals the index's, is larger, smaller, or unrelated. */
 static const uint32_t blocks_of[] = { BLOCK, 4 * BLOCK, BLOCK / 4, 48 };
 enum { KINDS = 4 };
 
@@ -169,7 +169,7 @@ ck_near(double is, double must_be, double share, const char *what)
 		    seed);
 }
 
-/* i: a kind for each block size that is told, and one for each that is not. */
+/* i: a kind for each block size, first configured, then hidden. */
 static void
 learns(int i)
 {
@@ -205,8 +205,8 @@ START_TEST(a_capacity)
 END_TEST
 
 /*
- * Prompts that are shorter than its block, again and again: nothing is found,
- * and that says nothing.
+ * Prompts are shorter than its block, again and again: nothing is found, and
+ * this proves nothing.
  */
 START_TEST(short_requests)
 {
@@ -228,7 +228,7 @@ START_TEST(short_requests)
 }
 END_TEST
 
-/* --------------------------------------------------------------- told --- */
+/* ----------------------------------------------------- set capacities --- */
 
 /*
  * The cache was filled before there was a record, or by another router: that

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * test_lease.c - what leases book and pin, and what else happens meanwhile.
+ * test_lease.c - bookings and pins of leases, and other events meanwhile.
  *
- * The prompt of most tests is "abcd": four blocks, four tokens. What a lease
- * pins is marked "!" in the drawing.
+ * The prompt of most tests is "abcd": four blocks, four tokens. Pinned blocks
+ * are marked "!" in the drawing.
  */
 #include "lease.h"
 
@@ -82,7 +82,7 @@ START_TEST(request_flags)
 }
 END_TEST
 
-/* Of a prompt longer than the limit the rest is load, and not recorded. */
+/* A prompt longer than the limit is booked as a whole and recorded in part. */
 START_TEST(longer_than_recorded)
 {
 	struct kvr_options o = small_options();
@@ -98,7 +98,7 @@ START_TEST(longer_than_recorded)
 	extended(lease, "abcdefghijkl", 3);
 	ck_tree("abcdef:0!");
 	ck_load(0, 9, 6, 6, 1);
-	/* shorter than what is booked, or another where it is recorded */
+	/* shorter than the booked prompt, or different in its recorded part */
 	ck_assert_int_eq(extend(lease, "abcdefghijk", 4), KVR_EMISMATCH);
 	ck_assert_int_eq(extend(lease, "abcdeFghijklm", 4), KVR_EMISMATCH);
 	finish(lease, 4);
@@ -107,7 +107,7 @@ START_TEST(longer_than_recorded)
 }
 END_TEST
 
-/* A run has at most seven levels of pieces, whatever the options say. */
+/* A run has at most seven levels of pieces, with any options. */
 START_TEST(no_longer_than_a_run)
 {
 	struct kvr_options o = small_options();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * test_lease_record.c - what a record says of a lease, and from which block on
- * it has the hashes of a prompt.
+ * test_lease_record.c - the contents of a record of a lease, and the block
+ * from which on it has the hashes of a prompt.
  */
 #include "lease_record.h"
 
@@ -66,7 +66,7 @@ START_TEST(tenants)
 }
 END_TEST
 
-/* A resumed prompt knows one hash before its first block. */
+/* A resumed prompt has one hash before its first block. */
 START_TEST(resumed_prompts)
 {
 	const uint32_t more[] = { 'e', 'f' };

@@ -162,8 +162,8 @@ START_TEST(owners_in_pieces)
 END_TEST
 
 /*
- * Prompts that begin each other, one node for each block: what all their leases
- * cost is no work of one call, and no damage.
+ * Prompts begin each other, with one node for each block: the work for all
+ * their leases exceeds one call, and is no damage.
  */
 static size_t
 list_piece(uint64_t *cursor, struct kvr_lease_info *info, size_t capacity)

@@ -27,7 +27,7 @@ set_load(uint32_t worker, uint64_t prefill, uint64_t blocks,
 	region_sound();
 }
 
-/* What is set from outside is added to what leases book, and replaced. */
+/* External loads replace each other, and add to those of leases. */
 START_TEST(loads_from_outside)
 {
 	uint64_t lease = reserve(0, "abcd", 1);
@@ -47,7 +47,7 @@ START_TEST(loads_from_outside)
 }
 END_TEST
 
-/* Each source replaces what it said itself; all of them add up. */
+/* Each source replaces its own load; the loads of all add up. */
 START_TEST(loads_by_source)
 {
 	uint64_t lease = reserve(0, "abcd", 1);
@@ -73,7 +73,7 @@ START_TEST(loads_by_source)
 	    KVR_EINVAL);
 	finish(lease, 2);
 	ck_load(0, 101, 202, 0, 31);
-	/* the engine restarted: what was said of it is no longer true */
+	/* the engine restarted: its earlier load is no longer true */
 	ck_assert_int_eq(kvr_worker_reset(k, id[0], &id[0]), KVR_OK);
 	ck_load(0, 0, 0, 0, 0);
 	ck_assert_int_eq(try_load(0, 1, 5, 6, 7, 8), KVR_OK);
@@ -96,7 +96,7 @@ START_TEST(loads_leave_with_their_worker)
 }
 END_TEST
 
-/* The largest that all sources may say at once: no sum runs over. */
+/* All sources may set the largest load at once: no sum runs over. */
 START_TEST(extreme_loads)
 {
 	const uint64_t tokens = INT64_MAX / 2 / KVR_LOAD_SOURCES;
@@ -230,7 +230,7 @@ START_TEST(latch_is_let_go)
 }
 END_TEST
 
-/* What leases book counts like what is set: pinned, generated, private. */
+/* Leases count like external loads: pinned, generated, private. */
 START_TEST(leases_make_busy)
 {
 	uint64_t lease;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * test_longest.c - what a choice is compared with: the longest overlap of an
- * eligible worker, and the tokens that are expected there.
+ * test_longest.c - the measure of a choice: the longest overlap of an eligible
+ * worker, and the tokens that are expected there.
  */
 #include "longest.h"
 
@@ -70,7 +70,7 @@ START_TEST(rows_of_nobody)
 }
 END_TEST
 
-/* The walk goes on as long as the depths of what follows allow. */
+/* The walk goes on as long as the later depths allow. */
 START_TEST(depths_of_a_match)
 {
 	static const struct found_end three[] = { { 0, 0, 8, 0 },
@@ -105,7 +105,7 @@ START_TEST(depths_of_a_match)
 }
 END_TEST
 
-/* Where what workers 1 .. `last` hold is not taken as it is. */
+/* Returns the longest when the overlaps of workers 1 .. `last` are unsure. */
 static uint32_t
 longest_of_unsure(uint32_t slot, uint32_t last)
 {
@@ -118,7 +118,7 @@ longest_of_unsure(uint32_t slot, uint32_t last)
 	return longest_slot(&scene.t, slot);
 }
 
-/* Of a whole prompt, an engine computes the last block again. */
+/* An engine computes the last block of a whole prompt again. */
 START_TEST(what_can_be_used)
 {
 	scene_of(4);
@@ -130,7 +130,7 @@ START_TEST(what_can_be_used)
 	ck_assert_uint_eq(longest_of_unsure(1, 1), 2);
 	ck_assert_uint_eq(longest_of_unsure(1, 2), 1);
 	ck_assert_uint_eq(longest_of_unsure(2, 2), 2);
-	/* not more than the shorter one, of which all can be */
+	/* not more than the shorter one, which can be used as a whole */
 	ck_assert_uint_eq(longest_of_unsure(3, 2), 3);
 	/* with one token more all can be used of the whole */
 	scene_length(4, 1);
@@ -138,7 +138,7 @@ START_TEST(what_can_be_used)
 }
 END_TEST
 
-/* A long overlap on a worker with much to do: what passing it over costs. */
+/* A worker has a long overlap and a high load: this is the cost of passing. */
 START_TEST(what_the_load_cost)
 {
 	scene_of(3);

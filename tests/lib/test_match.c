@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * test_match.c - what each worker is believed to hold of a prompt.
+ * test_match.c - the part of a prompt that each worker is believed to hold.
  *
  * Trees are those of inner.h, and small. Any tree: test_model.c; while writers
  * write: test_depth.c.
@@ -81,7 +81,7 @@ START_TEST(deepest_first)
 }
 END_TEST
 
-/* What running requests use is the deepest part that is pinned. */
+/* The deepest pinned part is in use by running requests. */
 START_TEST(active)
 {
 	uint64_t lease;
@@ -130,7 +130,7 @@ START_TEST(each_by_its_ttl)
 }
 END_TEST
 
-/* A run that has lost its end is as long as what is left. */
+/* A run that has lost its end is as long as the rest. */
 START_TEST(trimmed)
 {
 	struct kvr_worker f;
@@ -244,7 +244,7 @@ START_TEST(found_by_slot)
 	ck_assert(!found_has(&set, 0) && !found_has(&set, 2));
 	ck_assert_uint_eq(found_of(&set, 0)->worker, 0);
 	ck_assert_uint_eq(found_of(&set, 0)->blocks, 0);
-	say("zz"); /* what an earlier match found is not found again */
+	say("zz"); /* results of an earlier match do not come again */
 	set = match_into(ROOM, 1);
 	for (i = 0; i < k->layout.slots; i++)
 		ck_assert(!found_has(&set, i));
@@ -301,7 +301,7 @@ START_TEST(steps_are_counted)
 }
 END_TEST
 
-/* What a torn read may give: a match ends, and stays inside. */
+/* A torn read may give these values: a match ends, and stays inside. */
 START_TEST(damaged)
 {
 	struct node *n, whole;
@@ -367,8 +367,8 @@ match_changed(uint32_t node, uint32_t length)
 }
 
 /*
- * On the way up more is taken off than the walk has found: what is left must
- * not wrap.
+ * On the way up more is subtracted than the walk has found: the rest must not
+ * wrap.
  */
 START_TEST(length_changed_since_the_walk)
 {

@@ -14,7 +14,7 @@
 #include <stdatomic.h>
 #include <sys/mman.h>
 
-/* ------------------------------------------------------- what it says --- */
+/* ----------------------------------------------------------- the text --- */
 
 START_TEST(says_what_the_structs_say)
 {
@@ -112,7 +112,7 @@ START_TEST(any_numbers)
 }
 END_TEST
 
-/* A damaged region may have what is no number. */
+/* A damaged region may have values that are not numbers. */
 START_TEST(no_numbers)
 {
 	static const double odd[] = { (double)NAN, 0x1p-1060, -0x1p-1060 };
@@ -356,7 +356,7 @@ START_TEST(most_workers)
 			i = i + 1 < workers ? i + 1 : 0;
 	}
 	ck_assert_uint_eq(i, 0);
-	/* as kvr_metrics(3) says; these ranks have ten digits */
+	/* the bound of kvr_metrics(3); these ranks have ten digits */
 	ck_assert_uint_le(length, 10000 + (size_t)workers * (3150 + 52 * 10) +
 	    52 * strlen("\\\\xff") * (workers - 1 + KVR_NAME_MAX));
 	kvr_free(many);

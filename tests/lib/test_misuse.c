@@ -460,7 +460,7 @@ START_TEST(reserved_fields)
 }
 END_TEST
 
-/* A message and a name for every error, and for numbers that are none. */
+/* Every error has a message and a name, and so has every other number. */
 START_TEST(messages)
 {
 	int e, f;

@@ -2,7 +2,7 @@
 /*
  * test_name.c - names, and the groups of the ranks of a name.
  *
- * What a call refuses is test_border.c's.
+ * test_border.c has the calls that are refused.
  */
 #include "name.h"
 
@@ -57,7 +57,7 @@ START_TEST(names_are_bytes)
 }
 END_TEST
 
-/* Of a name longer than its buffer, as much as fits. */
+/* A name longer than its buffer is cut to it. */
 START_TEST(name_cut_short)
 {
 	char back[8] = "#######";
