@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * test_node.c - nodes: found in their table, numbers kept, dropped with the
- * last that needs them. What a tree looks like after calls is test_index.c's.
+ * last that needs them. test_index.c has the tree after calls.
  */
 #include "node.h"
 #include "order.h"
@@ -57,7 +57,7 @@ START_TEST(the_lower_keeps_its_number)
 }
 END_TEST
 
-/* What may grow: a leaf, of one holder, without pins of others. */
+/* A leaf may grow if it has one holder and no pins of others. */
 START_TEST(extendable)
 {
 	uint64_t lease;

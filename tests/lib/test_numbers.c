@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * test_numbers.c - what a missing number means, and zeros in a row.
- */
+/* test_numbers.c - the meaning of a missing number, and zeros in a row. */
 #include "numbers.h"
 
 #include "inner.h"
@@ -89,7 +87,7 @@ START_TEST(five_percent_is_not_usual)
 }
 END_TEST
 
-/* Old blocks may be gone: missing numbers there say nothing about numbers. */
+/* Old blocks may be gone: missing numbers there prove nothing about numbers. */
 START_TEST(only_the_young_are_certain)
 {
 	uint32_t i;

@@ -112,7 +112,7 @@ START_TEST(one_request)
 	    NULL), KVR_OK);
 	ck_assert_uint_eq(overlap(0, 5 * SECOND), 10);
 	ck_assert(near(requests(0, 5 * SECOND), 3));
-	/* nothing that runs is told of these */
+	/* observed requests are no load */
 	ck_load(0, 0, 0, 0, 0);
 }
 END_TEST
@@ -151,13 +151,13 @@ START_TEST(scaled_after_100_mean_ages)
 	ck_assert(near(observed_requests(k, 0), 1));
 	ck_assert_int_eq(k->region->observed_since, 1001 * SECOND);
 	ck_history(10, 1001 * SECOND);
-	/* nothing is left of what is that old */
+	/* requests that old have faded */
 	ck_assert(requests(0, 2002 * SECOND) < 1e-40);
 	ck_assert(requests(0, INT64_MAX) == 0);
 }
 END_TEST
 
-/* Sums that fade with another mean say nothing: what was is forgotten. */
+/* Sums that fade with another mean are of no use: the past is forgotten. */
 START_TEST(change_of_policy)
 {
 	static const double means[] = { 10, 1000, 1, 300, 1e6 };
@@ -173,7 +173,7 @@ START_TEST(change_of_policy)
 		say_long(50, 0, 2);
 		(void)observed(0, now);
 		ck_assert(near(requests(0, now), 1 + exp(-80)));
-		/* another change is none to them */
+		/* another change does not affect them */
 		y.temperature = 1;
 		set_seconds(means[i]);
 		ck_assert(near(requests(0, now), 1 + exp(-80)));
@@ -266,7 +266,7 @@ END_TEST
 
 /* -------------------------------------------------------------- damage --- */
 
-/* Time that cannot be: what was is forgotten, and what comes counts. */
+/* At an impossible time the past is forgotten, and later requests count. */
 START_TEST(times_that_cannot_be)
 {
 	static const int64_t odd[] = { INT64_MAX, INT64_MIN, -2, 11 * SECOND };
@@ -292,7 +292,7 @@ START_TEST(damage_is_noticed)
 	for (i = 0; i < sizeof(at) / sizeof(at[0]); i++)
 		for (j = 0; j < sizeof(bad) / sizeof(bad[0]); j++) {
 			add(0, 50, 0);
-			observed_recover(k); /* which leaves what is sound */
+			observed_recover(k); /* which leaves sound values */
 			ck_assert(near(requests(0, 0), 1));
 			*at[i] = bad[j];
 			ck_assert(!observed_sane(k));
@@ -307,7 +307,7 @@ START_TEST(damage_is_noticed)
 }
 END_TEST
 
-/* A policy of which nothing is a number. */
+/* The policy has no valid number. */
 START_TEST(damaged_policy)
 {
 	static const double bad[] = { 0, -1, 5e-324, 1e308, (double)INFINITY,

@@ -3,7 +3,8 @@
  * test_options.c - options and their defaults, in force and over a region that
  * exists.
  *
- * What is refused is test_border.c's; here is what is accepted, and its effect.
+ * test_border.c has the calls that are refused; this file has the effects of
+ * accepted ones.
  */
 #include "options.h"
 
@@ -259,7 +260,7 @@ START_TEST(secrets)
 }
 END_TEST
 
-/* Of a system without random bytes: neither a secret nor keys of tables. */
+/* A system without random bytes gives neither a secret nor keys of tables. */
 START_TEST(no_random_bytes)
 {
 	struct kvr_options o = small_options();

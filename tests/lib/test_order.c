@@ -12,7 +12,7 @@
 
 enum { SLOTS = 64, HOLDS = 200 };
 
-/* What a list must be, oldest first. */
+/* The expected content of a list, oldest first. */
 struct row {
 	uint32_t entry[HOLDS];
 	uint32_t n;
@@ -131,7 +131,7 @@ oldest_of(uint32_t slot)
 	    slot_at(k, slot)->ttl : INT64_MAX;
 }
 
-/* Of equal stamps the lowest slot wins, so that replicas agree. */
+/* At equal stamps the lowest slot wins, so that replicas agree. */
 static void
 ck_winner(void)
 {
@@ -332,7 +332,7 @@ START_TEST(everybody_wins_once)
 
 	begin(fleets[_i]);
 	for (place = 0; place < slots; place++) {
-		/* 37 is coprime to all of these sizes */
+		/* 37 is coprime to all the sizes */
 		slot = place * 37 % slots;
 		now = place;
 		append(make(slot));

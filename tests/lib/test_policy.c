@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * test_policy.c - the ranges of policies and requests, what they leave unset,
- * and how both take effect through the public calls.
+ * test_policy.c - the ranges of policies and requests, their defaults, and how
+ * both take effect through the public calls.
  */
 #include "policy.h"
 #include "prompt.h"
@@ -253,7 +253,7 @@ fleet_free(void)
 	kvr_free(k);
 }
 
-/* A prompt of these letters as blocks, and a tail of this many tokens. */
+/* Makes a prompt with these letters as blocks, and a tail of so many tokens. */
 static void
 say(const char *blocks, size_t tail)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * test_pressure.c - what has come into each worker's cache lately: against sums
- * over the whole history, and which requests count.
+ * test_pressure.c - recent insertions into each worker's cache: against sums
+ * over the whole history, and with the requests that count.
  */
 #include "pressure.h"
 
@@ -47,7 +47,7 @@ near(double a, double b)
 	return fabs(a - b) <= 1e-9 * fabs(b) + 1e-12;
 }
 
-/* What each worker has of all that was inserted, and how much was found. */
+/* Compares each worker's share of all insertions, and of hits. */
 static void
 ck_history(int64_t now)
 {
@@ -131,7 +131,7 @@ START_TEST(scaled_after_100_mean_ages)
 }
 END_TEST
 
-/* Time that cannot be: what was is forgotten, and what comes counts. */
+/* At an impossible time the past is forgotten, and later requests count. */
 START_TEST(times_that_cannot_be)
 {
 	static const int64_t odd[] = { INT64_MAX, INT64_MIN, -2, 11 * SECOND };
@@ -160,7 +160,7 @@ START_TEST(clock_set_back)
 }
 END_TEST
 
-/* ------------------------------------------------------- what is added --- */
+/* ---------------------------------------------------------- insertions --- */
 
 static void
 ck_sums(double of_0, double asked)
@@ -201,13 +201,13 @@ START_TEST(which_requests_count)
 	ck_sums(100, 100);
 	give_up(d.lease, 0);
 	ck_sums(100, 100);
-	/* what the caller believes to be cached is not new */
+	/* blocks cached by the caller's account are not new */
 	r.stage = KVR_STAGE_ALL;
 	r.overlap_blocks = 30;
 	ck_assert_int_eq(kvr_lease_open_on(k, p, &r, id[0], 0, &d), KVR_OK);
 	finish(d.lease, 0);
 	ck_sums(170, 200);
-	/* and what was observed; not twice */
+	/* observed prompts count, once */
 	say_long(150, 100, 2);
 	ck_assert_uint_eq(observed(0, 0), 150);
 	ck_sums(320, 350);
@@ -219,7 +219,7 @@ START_TEST(which_requests_count)
 }
 END_TEST
 
-/* What has expired is new again. */
+/* An expired prompt is new again. */
 START_TEST(observed_again_when_expired)
 {
 	say_long(100, 0, 1);
@@ -270,7 +270,7 @@ START_TEST(damage_is_noticed)
 		for (j = 0; j < sizeof(bad) / sizeof(bad[0]); j++) {
 			add(0, 50, 100, 0);
 			ck_assert(pressure_hits(k) == 0.5);
-			pressure_recover(k); /* which leaves what is sound */
+			pressure_recover(k); /* which leaves sound values */
 			ck_assert(pressure_hits(k) == 0.5);
 			*at[i] = bad[j];
 			ck_assert(!pressure_sane(k));

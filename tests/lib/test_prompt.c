@@ -5,7 +5,7 @@
 static const uint64_t media_of_1[] = { 7, 3, 9 };
 static const uint64_t media_of_3[] = { 5 };
 
-/* What hashing one by one gives for all units in this scope. */
+/* Compares with the hashes of all units in this scope, made one by one. */
 static inline void
 ck_plain(const struct kvr_prompt *p, const struct kvr_scope *scope, size_t n,
     const struct hash_media *media, size_t n_media)

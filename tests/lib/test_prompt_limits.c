@@ -135,7 +135,7 @@ START_TEST(too_much)
 }
 END_TEST
 
-/* A block larger than the prompt is never complete; none can be empty. */
+/* A block larger than the prompt is never complete; no block can be empty. */
 START_TEST(absurd_block_size)
 {
 	struct hash_rule rule = plain_rule((uint32_t)_i, KVR_UNIT_BYTES, 0, 0,
@@ -155,7 +155,7 @@ END_TEST
 
 /* --------------------------------------------------------------- memory --- */
 
-/* What a prompt's user sees of it. */
+/* The state of a prompt that its user can read. */
 struct seen {
 	struct kvr_prompt_info info;
 	uint32_t closed, begun;

@@ -130,7 +130,7 @@ START_TEST(configured)
 		first(lease, i + 0.5);
 		finish(lease, at(i + 0.5));
 	}
-	/* 200 pieces are what does not fade: 100 s against 3 */
+	/* 200 pieces do not fade: 100 s against 3 */
 	ck_near(round(rate_now(0)), round((200000 + 1500) / 103.0));
 }
 END_TEST
@@ -243,7 +243,7 @@ START_TEST(a_reset_forgets_the_rate)
 }
 END_TEST
 
-/* Of its own rate nothing is left; of the fleet's, and of its queue, all is. */
+/* The worker's own rate is gone; the fleet's rate and its queue stay. */
 START_TEST(forget_is_at_once)
 {
 	double fleet;
@@ -283,7 +283,7 @@ START_TEST(what_was_shown_fades)
 	set_worker(0, 1000, 1);
 	first(ask(0, 1000, 0), 10);
 	for (i = 0; i < sizeof(fresh) / sizeof(fresh[0]); i++) {
-		/* any writing call tells the time, in turn to each worker */
+		/* any writing call passes the time to one worker, in turn */
 		while (k->region->rate_turn != 0)
 			give_up(ask(1, 1, 10 + fresh[i][0]),
 			    at(10 + fresh[i][0]));
@@ -295,7 +295,7 @@ START_TEST(what_was_shown_fades)
 }
 END_TEST
 
-/* What has faded does not come back with the next first token. */
+/* A faded rate does not come back with the next first token. */
 START_TEST(faded_is_gone)
 {
 	uint64_t lease;
@@ -392,7 +392,7 @@ START_TEST(from_outside)
 }
 END_TEST
 
-/* What is cached is not prefilled. */
+/* Cached tokens are not prefilled. */
 START_TEST(overlap_is_not_booked)
 {
 	struct kvr_decision d = { .size = sizeof(d) };
@@ -442,11 +442,11 @@ START_TEST(silent_ones_pass_with_time)
 	ck_near(backlog(0, 3), 0.5);
 	ck_near(backlog(0, 20), 0.5);
 	ck_assert_uint_eq(worker_stats(0).prefill_tokens, 350);
-	/* what comes later begins later */
+	/* later requests begin later */
 	c = ask_silently(0, 100, 30);
 	ck_near(backlog(0, 30), 1.5);
 	finish(c, at(30));
-	/* that it is told after all counts once */
+	/* a late report of it counts once */
 	first(a, 40);
 	finish(b, at(40));
 	ck_near(backlog(0, 40), 0.5);
@@ -455,7 +455,7 @@ START_TEST(silent_ones_pass_with_time)
 }
 END_TEST
 
-/* Of those that have not ended, what is left is at most all. */
+/* The backlog is at most the sum of the requests that have not ended. */
 START_TEST(silent_ones_end)
 {
 	uint64_t a, b, c;
@@ -477,13 +477,13 @@ START_TEST(silent_ones_end)
 }
 END_TEST
 
-/* What is observed has neither a first token nor an end. */
+/* Observed requests have neither a first token nor an end. */
 START_TEST(observed_ones_pass_with_time)
 {
 	uint32_t i;
 
 	region_end();
-	small_setup(); /* an index that keeps what it is told */
+	small_setup();
 	set_worker(0, 100, 1);
 	for (i = 0; i < 2; i++) {
 		say_long(200, 0, 7);
@@ -548,7 +548,7 @@ other_pace(const struct other *o)
 	return (fresh * o->seconds + 3) / (fresh * o->tokens + 3 * rate);
 }
 
-/* What a call on this worker leaves behind. */
+/* Each call on this worker ends with this. */
 static void
 call_ends(uint32_t worker, double now)
 {
@@ -611,7 +611,7 @@ one_more(struct waiting *w, double now)
 	call_ends(w->worker, now);
 }
 
-/* Of those that are silent, at most what is left of them. */
+/* The silent queue is at most as long as the other silent requests. */
 static void
 other_unbook(struct waiting *w)
 {

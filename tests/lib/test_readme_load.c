@@ -56,7 +56,7 @@ end(void)
 	kvr_free(k);
 }
 
-/* One request, of which so many blocks are shared by all. */
+/* Sends one request; it shares so many blocks with all others. */
 static void
 turn(uint32_t shared)
 {

@@ -132,7 +132,7 @@ START_TEST(died_between_changes)
 }
 END_TEST
 
-/* Another handle is attached all the time: the lock itself tells. */
+/* Another handle is attached all the time: the lock itself shows the death. */
 START_TEST(died_in_company)
 {
 	static struct kvr *first; /* so that leak checkers find it */
@@ -239,8 +239,8 @@ START_TEST(wrong_figures)
 END_TEST
 
 /*
- * An entry that is due and pinned again is unconfirmed. Then its worker's TTL
- * becomes one under which it is not due: nothing is broken.
+ * An entry that is due and pinned again is unconfirmed. When its worker's TTL
+ * becomes one under which it is not due, nothing is broken.
  */
 START_TEST(pinned_when_due_then_longer_ttl)
 {
@@ -336,7 +336,7 @@ START_TEST(broken_workers)
 }
 END_TEST
 
-/* Each byte of what is sealed: an error, and the file is unchanged. */
+/* A change of any sealed byte is an error, and the file is unchanged. */
 START_TEST(damaged_seal)
 {
 	const size_t version = offsetof(struct seal, version);

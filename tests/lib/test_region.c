@@ -100,7 +100,7 @@ START_TEST(layout_at_every_size)
 }
 END_TEST
 
-/* The same with tenants, of which each cell has its own. */
+/* The same with tenants: each cell belongs to one. */
 START_TEST(layout_with_tenants)
 {
 	struct kvr_options o = { .size = sizeof(o), .max_workers = 8,
@@ -310,7 +310,7 @@ change_layout(void *layout)
 	return NULL;
 }
 
-/* What is used of a seal is what was found to be sound. */
+/* The values used are those of a seal that was found to be sound. */
 START_TEST(seal_changes_while_attaching)
 {
 	const size_t bytes = 64 << 10;

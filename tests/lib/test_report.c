@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * test_report.c - which reports are believed, and what they teach.
+ * test_report.c - the reports that are believed, and their effects.
  *
  * A block is one token. All ages below 1024 are one bin, so prompts here have
  * thousands of blocks: "say_long(n, common, kind)".
  */
 #include "reports.h"
 
-enum { AT_ONCE = 0 }; /* the bin of what was released just now */
+enum { AT_ONCE = 0 }; /* the bin of blocks released just now */
 
 /* ---------------------------------------------------------------- ages --- */
 
@@ -222,7 +222,7 @@ START_TEST(more_than_the_prompt)
 	r.cached_tokens = 11;
 	r.prompt_tokens = 12;
 	ck_told(0, r, true);
-	/* of what lies behind this prompt nothing is known */
+	/* behind this prompt nothing is known */
 	ck_assert_uint_eq(worker_stats(0).calibration.reported_tokens, 6 + 8);
 	ck_told(0, said(KVR_REPORT_VALUE, 8), true);
 }
@@ -249,7 +249,7 @@ START_TEST(after_a_reset)
 }
 END_TEST
 
-/* Told modes are not changed by reports. */
+/* Reports do not change configured modes. */
 START_TEST(told_modes_stay)
 {
 	struct kvr_worker f;
@@ -284,7 +284,7 @@ doubted(double misses_said)
 	return misses_said * (1 - 5 / 6.0) / (1 - 5 / 6.0 + 0.05);
 }
 
-/* Only what was idle and predicted; the rest was new, or not usable. */
+/* Only idle and predicted blocks count; the rest was new, or not usable. */
 START_TEST(what_was_idle)
 {
 	set_mode(0, KVR_RETAIN_FEEDBACK);
@@ -334,7 +334,7 @@ START_TEST(absent_where_numbers_are_usual)
 }
 END_TEST
 
-/* Elsewhere it says nothing, though a number has been seen. */
+/* In other places it is no evidence, though a number has been seen. */
 START_TEST(absent_where_numbers_are_not)
 {
 	uint32_t i;
@@ -351,7 +351,7 @@ START_TEST(absent_where_numbers_are_not)
 }
 END_TEST
 
-/* What was in use when the lease was opened is no evidence. */
+/* Blocks in use when the lease was opened are no evidence. */
 START_TEST(in_use_is_no_evidence)
 {
 	uint64_t one, two, three;
@@ -442,7 +442,7 @@ START_TEST(block_of_the_engine)
 		ask(0, 960, 2);
 	}
 	ck_assert_uint_eq(learnt(0), 48);
-	/* what does not divide shows that it was a multiple by chance */
+	/* an indivisible number shows that it was a multiple by chance */
 	ask(0, 16, 3);
 	ck_assert_uint_eq(learnt(0), 0);
 	for (i = 0; i < 32; i++)
@@ -466,7 +466,7 @@ START_TEST(one_number_is_no_block)
 }
 END_TEST
 
-/* As of a new worker: what is on record, and what was counted, stays. */
+/* The worker is as new, but its entries and counters stay. */
 START_TEST(forget_what_reports_taught)
 {
 	struct kvr_worker_stats was, is;

@@ -39,7 +39,7 @@ START_TEST(overlaps_in_any_order)
 }
 END_TEST
 
-/* Of a worker that has left, or never was: as if it were not listed. */
+/* An overlap of a worker that has left, or never was, is ignored. */
 START_TEST(overlaps_of_no_worker)
 {
 	struct kvr_overlap two[2] = { { .blocks = 15 }, { .blocks = 2 } };
@@ -88,7 +88,7 @@ START_TEST(ties_see_the_tail)
 }
 END_TEST
 
-/* More overlaps than there can be workers, and what follows. */
+/* More overlaps are given than there can be workers. */
 START_TEST(overlaps_without_number)
 {
 	struct kvr_overlap many[64];

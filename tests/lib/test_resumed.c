@@ -15,7 +15,7 @@ static struct twin {
 	uint64_t worker[2], lease[LEASES];
 } twins[2];
 
-/* What a lease was opened with, and what has been saved of it. */
+/* The prompt that a lease was opened with, and its saved state. */
 static struct {
 	uint32_t units[UNITS_MAX];
 	size_t n, media, saved_at, saved_bytes;
@@ -145,7 +145,7 @@ open_talk(size_t i, int64_t now)
 	    sizeof(talks[i].saved)) == KVR_OK);
 }
 
-/* One twin makes the prompt again; the other resumes what it has saved. */
+/* One twin makes the prompt again; the other resumes its saved state. */
 static void
 extend_talk(size_t i, int64_t now)
 {
@@ -275,7 +275,7 @@ START_TEST(others_prompts)
 	ck_tree("abcd:0!");
 	ck_assert_int_eq(extend(lease, "abcdef", 4, 2), KVR_OK);
 	ck_tree("abcdef:0!");
-	/* extended since it was saved: what it does not continue is refused */
+	/* extended since: a prompt that does not continue it is refused */
 	ck_assert_int_eq(extend(lease, "abcdeg", 4, 3), KVR_EMISMATCH);
 	ck_assert_int_eq(extend(lease, "abcdefgh", 4, 3), KVR_OK);
 	ck_assert_int_eq(extend(lease, "abcdefghi", 2, 3), KVR_OK);
@@ -301,7 +301,7 @@ START_TEST(behind_a_gap)
 	ck_assert_int_eq(extend(lease, "abcdefgh", 6, 2), KVR_OK);
 	ck_load(0, 6, 4, 4, 1);
 	ck_tree("abcd:0!");
-	/* that this is not the lease's prompt, nothing tells */
+	/* nothing shows that this is not the lease's prompt */
 	ck_assert_int_eq(extend(lease, "mnopqrstu", 6, 2), KVR_OK);
 	ck_load(0, 6, 4, 5, 1);
 	ck_assert_int_eq(extend(lease, "abcdefgh", 6, 2), KVR_EMISMATCH);
