@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * test_retain.c - what is evicted and when, and how room is made.
+ * test_retain.c - choice and time of evictions, and making of room.
  *
  * A full region as a whole is test_memory.c's. Here one entry is evicted at a
  * time, and cells are counted out: `hoard_all_but` leaves as many free as a
@@ -64,7 +64,7 @@ START_TEST(void_then_due_then_oldest)
 	evict_one(20 + TTL);
 	ck_tree("dd:0");
 	ck_left(1, 2, 1);
-	/* what is due anyway was not evicted for lack of room */
+	/* an entry that is due anyway was not evicted for lack of room */
 	evict_one(40 + TTL);
 	ck_tree("");
 	ck_left(1, 3, 1);
@@ -259,7 +259,7 @@ END_TEST
 
 /* ---------------------------------------------------------------- room --- */
 
-/* What slot 0 would need for this many blocks of the current prompt. */
+/* Returns the cells that slot 0 needs for so many blocks of the prompt. */
 static uint32_t
 cells_for(uint32_t want)
 {
@@ -334,7 +334,7 @@ START_TEST(records_up_to_a_split)
 }
 END_TEST
 
-/* What is evicted may be the prefix of the new prompt itself. */
+/* The evicted entry may be the prefix of the new prompt itself. */
 START_TEST(own_prefix_leaves)
 {
 	uint32_t left, chain, recorded, last = 0;
@@ -399,7 +399,7 @@ START_TEST(always_full)
 }
 END_TEST
 
-/* A full region evicts what was stamped first, whatever its TTL. */
+/* A full region evicts the oldest stamp, whatever its TTL. */
 START_TEST(nobody_starves)
 {
 	struct kvr_options o = small_options();

@@ -2,9 +2,9 @@
 /*
  * test_run.c - runs of hashes against a plain array.
  *
- * hashes[i] is what belongs at place i of every run, so a run is right if it
- * holds a contiguous part of the array. It must hold exactly the cells that
- * run_cells says, no more and no less.
+ * hashes[i] belongs at place i of every run, so a run is right if it holds a
+ * contiguous part of the array. It must hold exactly as many cells as
+ * run_cells returns.
  */
 #include "inner.h"
 
@@ -68,7 +68,7 @@ append(struct node *n, uint32_t from, uint32_t count)
 	must(before - k->region->free_cells == cells);
 }
 
-/* Splits; the prediction is what the copy of the shorter side holds. */
+/* Splits; the predicted cells are those of the shorter side's copy. */
 static void
 split(struct node *lower, uint32_t at, struct node *upper)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * test_saved.c - a prompt whose end is saved and resumed goes on as if it had
- * never been put away, and what is no saved prompt is refused.
+ * never been put away, and other bytes are refused.
  */
 #include "alloc.h"
 #include "units.h"
@@ -45,7 +45,7 @@ save(const struct kvr_prompt *p, unsigned char *out)
 	return n;
 }
 
-/* All that a resumed prompt still knows is as in the whole one. */
+/* The hashes that a resumed prompt still has equal those of the whole one. */
 static void
 ck_same_from(const struct kvr_prompt *p, const struct kvr_prompt *whole,
     size_t first)
@@ -130,7 +130,7 @@ START_TEST(again_and_again)
 }
 END_TEST
 
-/* The size depends on what is incomplete, not on how long the prompt is. */
+/* The size depends on the incomplete part, not on the prompt's length. */
 START_TEST(is_small)
 {
 	const struct hash_rule rule = plain_rule(0, KVR_UNIT_BYTES, 256, 0, 1);
@@ -150,7 +150,7 @@ START_TEST(is_small)
 }
 END_TEST
 
-/* Nor does a prompt resumed far on take memory for what came before. */
+/* A prompt resumed far on takes no memory for the part before. */
 START_TEST(resumes_in_little_memory)
 {
 	const struct hash_rule rule = plain_rule(0, KVR_UNIT_BYTES, 1, 0, 1);
@@ -357,7 +357,7 @@ START_TEST(numbers_that_cannot_be)
 }
 END_TEST
 
-/* A saved prompt of these numbers, with no more to it than its length. */
+/* Resumes a saved prompt with these numbers, and nothing else. */
 static int
 made(const struct hash_rule *rule, uint32_t blocks, uint64_t units,
     uint64_t n_media, size_t n)
@@ -396,7 +396,7 @@ START_TEST(tails_that_cannot_be)
 	    unit), KVR_OK);
 	ck_assert_int_eq(made(&rule, UINT32_MAX, last + 1, 0, HEAD + unit),
 	    KVR_EFORMAT);
-	/* shorter than its tail: what is left for media would wrap */
+	/* shorter than its tail: the rest for media would wrap */
 	ck_assert_int_eq(made(&rule, 0, 4, UINT64_MAX / 16, HEAD),
 	    KVR_EFORMAT);
 }
@@ -451,7 +451,7 @@ START_TEST(allocations_fail)
 }
 END_TEST
 
-/* Resuming what was there before takes no memory. */
+/* Resuming an earlier state takes no memory. */
 START_TEST(reuse_is_free)
 {
 	const struct hash_rule rule = rule_of(_i);

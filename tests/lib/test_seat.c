@@ -77,7 +77,7 @@ START_TEST(turns)
 }
 END_TEST
 
-/* The turn begins anew one day, and seat and turn stay what they are. */
+/* The turn wraps around without a change of the seat number. */
 START_TEST(turns_wrap)
 {
 	uint64_t last = UINT64_MAX << HOLDER_TURN_SHIFT;
@@ -118,7 +118,7 @@ START_TEST(all_seats)
 }
 END_TEST
 
-/* What a seat says, and whether that is a process that lives. */
+/* A seat's content shows whether its process lives. */
 START_TEST(other_processes)
 {
 	const uint64_t mine = atomic_load(&k->seats[0].holder);
@@ -171,7 +171,7 @@ child_with(const char *name)
 	return child;
 }
 
-/* The name of a program may look like anything that /proc says of it. */
+/* The name of a program may look like any other field in /proc. */
 START_TEST(names)
 {
 	static const char *const name[] = { "a", "", ") Z 1 1 1", "a) Z (b)",
@@ -247,7 +247,7 @@ in_a_container(void)
 	_exit(0);
 }
 
-/* Where the namespace is not known, no pid says that a process is dead. */
+/* Where the namespace is not known, no pid proves that a process is dead. */
 START_TEST(namespace_not_known)
 {
 	uint64_t room = k->room;
@@ -292,7 +292,7 @@ START_TEST(no_namespace_at_all)
 }
 END_TEST
 
-/* Memory that says it is private, or a file, is not attached to. */
+/* A region marked as private memory, or as a file, is not attached to. */
 START_TEST(other_kinds)
 {
 	struct kvr_options o = small_options();

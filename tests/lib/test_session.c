@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * test_session.c - what the affinity of a request changes in its choice, and
- * what it does not.
- */
+/* test_session.c - effects of a request's affinity on its choice. */
 #include "session.h"
 
 #include "affinity.h"

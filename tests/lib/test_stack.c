@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * test_stack.c - how deep idle blocks are: what is in use, and what is idle and
- * was released after them.
+ * test_stack.c - the depth of an idle block is the number of blocks in use,
+ * and of idle ones released after it.
  *
  * A block is a token here. Prompts of more than 16 blocks have an epoch of
- * their own, of which a block has half of the others in front of it.
+ * their own, where a block has half of the others in front of it.
  */
 #include "check.h"
 #include "id.h"
@@ -117,7 +117,7 @@ START_TEST(few_are_of_one_age)
 }
 END_TEST
 
-/* What is used again is in front of what is new. */
+/* A block that is used again comes before new ones. */
 START_TEST(used_again)
 {
 	uint64_t lease;
@@ -176,7 +176,7 @@ START_TEST(evicted_and_trimmed)
 	ck_assert_uint_eq(depth(1), 400 / 2);
 	ck_assert_uint_eq(depth(0), 400 + 100 / 2);
 	region_sound();
-	/* and what is trimmed is whole again if it is used */
+	/* a trimmed prompt is whole again if it is used */
 	used(200, 4);
 	ck_assert_uint_eq(depth(1), 200 / 2);
 	ck_assert_uint_eq(depth(0), 200 + 300 / 2);
@@ -251,7 +251,7 @@ START_TEST(expired)
 }
 END_TEST
 
-/* What is left of an earlier incarnation, or ends late, is not in the next. */
+/* Blocks of an earlier incarnation, or that end late, are not in the next. */
 START_TEST(reset)
 {
 	uint64_t lease;
@@ -275,7 +275,7 @@ END_TEST
 
 enum { ITEMS = 4096 };
 
-/* What was released, in order; and what of it is idle still. */
+/* The releases, in order, with the blocks of each that are still idle. */
 static struct item {
 	uint64_t when, blocks;
 } items[ITEMS];
@@ -302,8 +302,8 @@ take(struct item *i)
 }
 
 /*
- * It is used again; or something new is, for which what was released first
- * leaves. `active` are in use all the time.
+ * An item is used again; or a new one is, and the items released first make
+ * room for it. `active` blocks are in use all the time.
  */
 static void
 item_step(uint64_t idle_most, uint64_t longest, uint64_t *sum)
@@ -320,7 +320,7 @@ item_step(uint64_t idle_most, uint64_t longest, uint64_t *sum)
 		*sum -= take(&items[oldest]);
 }
 
-/* Each is right within an eighth, and half of what was released at once. */
+/* Each depth is right within an eighth and half of one release. */
 static void
 ck_items(uint64_t active, uint64_t longest)
 {
@@ -342,7 +342,7 @@ ck_items(uint64_t active, uint64_t longest)
 	}
 }
 
-/* Leaves room for more to be released, and what is idle as it was. */
+/* Makes room for more releases; idle items stay as they are. */
 static void
 items_close_up(void)
 {
@@ -448,7 +448,7 @@ START_TEST(damaged)
 }
 END_TEST
 
-/* Whatever it says, it can be used. */
+/* Any content of the stack can be used. */
 START_TEST(any_bytes)
 {
 	uint64_t i, n = test_amount(3000), word;

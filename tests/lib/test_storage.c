@@ -36,7 +36,7 @@ impatient_fallocate(int fd, off_t at, off_t bytes)
 	return fd == -1 ? ENOSPC : 0;
 }
 
-/* A system that does not tell which boot this is. */
+/* A system without a boot id. */
 static bool no_proc;
 
 #define open(path, flags) (no_proc ? -1 : open(path, flags))
@@ -99,7 +99,7 @@ START_TEST(one_byte_anywhere)
 }
 END_TEST
 
-/* The mark of a creator that died, and what is almost it. */
+/* The mark of a creator that died, and almost the same bytes. */
 START_TEST(unfinished)
 {
 	static const char mark[] = "??edamnu", almost[] = "??edamnx";
@@ -205,7 +205,7 @@ END_TEST
 
 /* ------------------------------------------------------------- boot id --- */
 
-/* What the system has as text, with its dashes removed. */
+/* The id is the system's text, with its dashes removed. */
 START_TEST(boot_id_of_the_system)
 {
 	unsigned char boot[KVR_BOOT_ID_BYTES];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * test_survival.c - hits and misses by age, and what follows from them.
+ * test_survival.c - hits and misses by age, and their consequences.
  *
  * Expected values are computed here from the formula alone, in double, piece
  * by piece. The region keeps floats, so the two agree to a few parts in a
@@ -61,7 +61,7 @@ inside(uint32_t bin)
 	return bin == 0 ? 0 : (uint64_t)(border(bin) * 1.05);
 }
 
-/* Tells the region and the formula the same. */
+/* Gives the region and the formula the same pieces. */
 static void
 say_pieces(uint32_t bin, bool was_hit, uint32_t pieces)
 {
@@ -163,7 +163,7 @@ START_TEST(by_hand)
 }
 END_TEST
 
-/* Evidence at one age says nothing about younger ones. */
+/* Evidence at one age leaves younger ones unchanged. */
 START_TEST(younger_bins_stay)
 {
 	uint32_t bin;
@@ -189,7 +189,7 @@ START_TEST(older_bins_follow)
 	ck_assert(before < 0.05);
 	for (bin = 11; bin < AGES; bin++) {
 		now = of_age(0, inside(bin));
-		/* each regains a fifth of what is missing to 5/6 */
+		/* each regains a fifth of the distance to 5/6 */
 		ck_assert(fabs((5.0 / 6 - now) - 0.8 * (5.0 / 6 - before)) <
 		    1e-5);
 		before = now;

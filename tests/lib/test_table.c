@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * test_table.c - the tables of nodes, entries and leases: keys are spread
- * evenly, a growing table loses none, and what is found does not depend on how
- * far it has grown.
+ * evenly, a growing table loses none, and lookups do not depend on how far it
+ * has grown.
  */
 #include "inner.h"
 
@@ -128,7 +128,7 @@ START_TEST(a_bucket_more_moves_only_to_it)
 }
 END_TEST
 
-/* What is in the same place is in the same bucket, however many are used. */
+/* A place is in the same bucket, however many are used. */
 START_TEST(a_place_is_in_one_bucket)
 {
 	uint32_t room = k->layout.entry_buckets, used, i;
@@ -197,7 +197,7 @@ START_TEST(grows_with_its_members_and_loses_none)
 }
 END_TEST
 
-/* A growing table moves what a walk has met: it is not met again. */
+/* A growing table moves members that a walk has met: it meets none again. */
 START_TEST(a_walk_meets_each_once_while_it_grows)
 {
 	uint32_t met[40] = { 0 }, i, n = 40, before;
@@ -274,7 +274,7 @@ START_TEST(a_ring_ends)
 }
 END_TEST
 
-/* What is not in its bucket cannot be taken out: the index is made anew. */
+/* A member outside its bucket cannot be taken out: the index is made anew. */
 START_TEST(a_lost_member_is_damage)
 {
 	uint32_t ab, cd, first, *head = &k->node_buckets[0];

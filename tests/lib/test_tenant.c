@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * test_tenant.c - which tenant loses what when a region is full.
+ * test_tenant.c - the tenant that loses entries when a region is full.
  *
  * The reference scans all cells: to which tenant each belongs, how many that
  * has, which of its entries is the oldest. The other tests are the promises of
@@ -28,7 +28,7 @@ owner_of(uint32_t node)
 	return belonging_at(k, node)->tenant;
 }
 
-/* Of equal stamps the child is the older. */
+/* At equal stamps the child is the older. */
 static bool
 older(uint32_t one, uint32_t other)
 {
@@ -155,8 +155,8 @@ END_TEST
 enum { CHATS = 20, FLOOD = 2100, TURN = 24, TURNS = 300 };
 
 /*
- * Short chats of tenant a beside long prompts of tenant b that do not come
- * again. Returns the share of what was sent before that was found.
+ * Short chats of tenant a run beside long prompts of tenant b that do not come
+ * again. Returns the share of the chats' earlier tokens that was found.
  */
 static double
 chats_beside_flood(uint32_t tenants, bool flood)
@@ -180,7 +180,7 @@ chats_beside_flood(uint32_t tenants, bool flood)
 		say_as('b', FLOOD, 0, 101 + 2 * i);
 		(void)observed(0, 1 + i);
 	}
-	if (flood) /* twenty times what there is room for */
+	if (flood) /* twenty times the room */
 		ck_assert_uint_gt((uint64_t)2 * FLOOD * TURNS,
 		    20 * (uint64_t)k->layout.cells * PIECE);
 	region_end();
@@ -214,7 +214,7 @@ START_TEST(by_their_shares)
 	one = row_of('a')->cells;
 	other = row_of('b')->cells;
 	ck_assert(other > 2.8 * one && other < 3.2 * one);
-	/* as it is: a request that says nothing of it */
+	/* unchanged: a request without a share */
 	say_as('b', 10, 0, 0);
 	finish(reserved_for(0, 0, 1 + i), 1 + i);
 	ck_assert_uint_eq(row_of('b')->share, 300);
@@ -245,7 +245,7 @@ START_TEST(nothing_is_reserved)
 }
 END_TEST
 
-/* What requests in flight hold cannot be evicted: then nothing more comes. */
+/* Pinned entries cannot be evicted: then no more are added. */
 START_TEST(pins_take_no_more_than_the_share)
 {
 	uint32_t i, small;
@@ -308,7 +308,7 @@ START_TEST(output_takes_from_none_with_less)
 }
 END_TEST
 
-/* Load counts: beyond what is left to leases, they take from any tenant. */
+/* Load counts: beyond the rest for leases, they take from any tenant. */
 START_TEST(leases_take_from_any_in_the_end)
 {
 	uint32_t i, spare;
@@ -330,7 +330,7 @@ START_TEST(leases_take_from_any_in_the_end)
 }
 END_TEST
 
-/* What is due goes first, whichever has most. */
+/* Due entries go first, whichever tenant has most. */
 START_TEST(due_before_full)
 {
 	struct kvr_options o = shared_options(4);
@@ -371,7 +371,7 @@ START_TEST(more_tenants_than_rows)
 	ck_assert_uint_eq(row_of('a')->share, 7);
 	ck_assert_uint_eq(rest->share, KVR_SHARE_DEFAULT);
 	ck_assert_uint_eq(rest->cells, 3 * row_of('a')->cells);
-	/* no tenant is of the rest, too, and has a say in that */
+	/* without a tenant: of the rest, and with a share */
 	say_as(0, 32, 0, 0);
 	(void)reserved_for(0, 9, 2);
 	ck_assert_uint_eq(rest->share, 9);
@@ -443,7 +443,7 @@ START_TEST(trees_are_of_one_tenant)
 }
 END_TEST
 
-/* A record of another machine knows the hashes, and no tenant. */
+/* Sets the prompt of a foreign record: it has hashes, and no tenant. */
 static void
 as_a_record(void)
 {
@@ -478,7 +478,7 @@ START_TEST(what_has_no_tenant_goes_on_in_a_tree)
 }
 END_TEST
 
-/* Unless it is told; a share that is told gives way to a request's. */
+/* A tenant can be set later; a set share gives way to a request's. */
 START_TEST(what_is_told_of_a_tenant)
 {
 	shared_by(4);

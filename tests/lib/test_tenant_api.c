@@ -89,7 +89,7 @@ START_TEST(a_few_at_a_time)
 }
 END_TEST
 
-/* Of an older caller, and of a newer one. */
+/* The caller's rows are shorter or longer than the library's. */
 START_TEST(rows_of_other_sizes)
 {
 	uint64_t narrow[2] = { 1, 7 };

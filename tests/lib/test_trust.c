@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * test_trust.c - told, learnt, doubted: by which capacity a worker goes.
- */
+/* test_trust.c - the set, the learnt and the doubted capacity of a worker. */
 #include "retain.h"
 #include "trust.h"
 #include "worker.h"
@@ -29,7 +27,7 @@ mine(void)
 	return &k->survival[slot_at(k, 0)->name - 1];
 }
 
-/* Reports about whole prompts, of which `share` was missed. */
+/* Reports about whole prompts; `share` of them was missed. */
 static void
 judged(uint32_t n, double share, double young_share)
 {
@@ -115,7 +113,7 @@ START_TEST(learnt_with_confidence)
 }
 END_TEST
 
-/* Little evidence on either side is none. */
+/* A little evidence on either side does not count. */
 START_TEST(not_from_little)
 {
 	shown();
@@ -151,7 +149,7 @@ START_TEST(no_edge_at_random)
 }
 END_TEST
 
-/* The age that was learnt has what is in use, now it is a part of the room. */
+/* The learnt age includes blocks in use, which are a part of the capacity. */
 START_TEST(learnt_with_what_is_in_use)
 {
 	uint64_t lease;
@@ -209,7 +207,7 @@ START_TEST(learnt_and_contradicted)
 }
 END_TEST
 
-/* --------------------------------------------------------------- told --- */
+/* ----------------------------------------------------- set capacities --- */
 
 START_TEST(told_and_contradicted)
 {
@@ -259,7 +257,7 @@ START_TEST(told_anew)
 }
 END_TEST
 
-/* Told twice what the cache has: what was learnt replaces it. */
+/* The set capacity is twice the cache: the learnt one replaces it. */
 START_TEST(told_too_much)
 {
 	shown();
@@ -275,7 +273,7 @@ START_TEST(told_too_much)
 }
 END_TEST
 
-/* Told a little more than is learnt after a doubt: told again. */
+/* A set capacity a little above the learnt one is used again after a doubt. */
 START_TEST(told_about_right)
 {
 	const uint64_t told = ROOM + ROOM / 5;

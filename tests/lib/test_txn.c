@@ -230,7 +230,7 @@ END_TEST
 	X(kvr_check(k)) \
 	X(kvr_entries(k, &some, 1, &e, sizeof(e), 1, &n)) \
 	LOOKING_CALLS(X)
-/* Those of them that need no lock while there is no writer. */
+/* The calls that need no lock while there is no writer. */
 #define LOOKING_CALLS(X) \
 	X(kvr_match(k, p, 1, NULL, 0, 0, &n)) \
 	X(kvr_route(k, p, NULL, 1, &d)) \
@@ -439,7 +439,7 @@ START_TEST(anybody_inherits)
 	observe(0, "abcd", 1);
 	die_with_the_lock(true);
 	ck_assert_uint_eq(overlap(0, 1), 0);
-	die_with_the_lock(false); /* what was lost is not lost again */
+	die_with_the_lock(false); /* lost entries are not lost again */
 	ck_assert_uint_eq(overlap(0, 1), 0);
 	ck_assert_uint_eq(stats().recoveries, 1);
 	observe(0, "abcd", 1);
@@ -459,7 +459,7 @@ START_TEST(anybody_inherits)
 }
 END_TEST
 
-/* A child of fork() has the handle, but no seat: the page says so to it. */
+/* A child of fork() has the handle, but no seat: a wiped page shows this. */
 START_TEST(no_call_after_a_fork)
 {
 	struct kvr_options o = small_options();

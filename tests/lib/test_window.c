@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * test_window.c - what an engine can resume behind if layers have windows.
+ * test_window.c - places to resume for engines whose layers have windows.
  *
- * A block is one token. What is predicted is looked at through kvr_candidates,
- * and compared with a table of the texts that a worker was sent, which knows
- * of no tree.
+ * A block is one token. Predictions are read through kvr_candidates and
+ * compared with a table of the texts that a worker was sent, which has no
+ * tree.
  */
 #include "window.h"
 #include "worker.h"
@@ -67,7 +67,7 @@ START_TEST(full)
 }
 END_TEST
 
-/* What goes on behind a prompt's end counts as far as that end. */
+/* A longer path counts as far as the end of the prompt in it. */
 START_TEST(end_inside_a_path)
 {
 	set_mode(0, KVR_WINDOW_BOUNDARY, 2);
@@ -99,7 +99,7 @@ START_TEST(refreshed)
 }
 END_TEST
 
-/* The engine keeps the tail at which a prompt leaves what it has, then. */
+/* The engine keeps a tail where a prompt parts from the cache, from then on. */
 START_TEST(parting)
 {
 	set_mode(0, KVR_WINDOW_BOUNDARY, 2);
@@ -221,7 +221,7 @@ START_TEST(dense)
 }
 END_TEST
 
-/* What is left of a path with a lost end is what another one has used. */
+/* A path with a lost end keeps the part that another one has used. */
 START_TEST(dense_shared)
 {
 	struct kvr_worker f = facts_of(KVR_WINDOW_DENSE, 2);
@@ -325,7 +325,7 @@ START_TEST(reset)
 }
 END_TEST
 
-/* kvr_check finds a mark of what is lost, and a mode that there is not. */
+/* kvr_check finds a mark on a lost end, and an unknown mode. */
 START_TEST(damaged)
 {
 	struct kvr_worker f = facts_of(KVR_WINDOW_BOUNDARY, 2);
@@ -372,7 +372,7 @@ END_TEST
 
 /* -------------------------------------------------------------- reports --- */
 
-/* What the engine cannot use is no evidence that it is lost. */
+/* Tokens that the engine cannot use are no evidence of a loss. */
 START_TEST(not_lost)
 {
 	struct kvr_report r = { .size = sizeof(r), .kind = KVR_REPORT_VALUE };
@@ -437,7 +437,7 @@ longest(const struct sent *s, const char *text)
 	return most;
 }
 
-/* The last mark of what the worker has, before the last token. */
+/* Returns the last mark in the worker's prefix, before the last token. */
 static uint32_t
 resumable(const struct sent *s, const char *text)
 {

@@ -2,8 +2,8 @@
 /*
  * test_worker.c - slots, generations, facts.
  *
- * What a call refuses is test_border.c's. A slot is looked at through the id
- * it is in: see id.h.
+ * test_border.c has the calls that are refused. A slot is looked at through
+ * the id it is in: see id.h.
  */
 #include "id.h"
 #include "inner.h"
@@ -180,7 +180,7 @@ START_TEST(reset_keeps_name_and_facts)
 	ck_assert_uint_eq(find_rank("n", 3), worker);
 	ck_assert_int_eq(kvr_worker_get(k, old, &got), KVR_EWORKER);
 	ck_assert_uint_eq(stats().workers, WORKERS);
-	/* what ran there before the restart no longer runs */
+	/* requests from before the restart no longer run */
 	id[0] = worker;
 	ck_assert_uint_eq(worker_stats(0).requests, 0);
 	ck_assert_uint_eq(worker_stats(0).prefill_tokens, 0);
@@ -246,7 +246,7 @@ START_TEST(leases_let_go_of_slots)
 	}
 	ck_assert_uint_eq(stats().leases, TIMES);
 	ck_assert_uint_eq(worker_stats(0).requests, 0);
-	/* what ends late was in another incarnation's cache */
+	/* late ends belong to another incarnation's cache */
 	clock = slot_at(k, slot_of(id[0]))->clock;
 	for (i = 0; i < TIMES; i++) {
 		ck_assert_int_eq(kvr_lease_commit(k, lease[i], 100, 0), KVR_OK);

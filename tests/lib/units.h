@@ -2,8 +2,8 @@
 /*
  * units.h - the same few tokens or bytes, given to prompts in many ways.
  *
- * For suites of prompts. Every prompt is compared as a whole: all that
- * kvr_prompt_info says, and each hash.
+ * For suites of prompts. Every prompt is compared as a whole: all fields of
+ * kvr_prompt_info, and each hash.
  */
 #ifndef KVR_UNITS_H
 #define KVR_UNITS_H
