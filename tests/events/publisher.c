@@ -135,7 +135,7 @@ wait_for_subscriber(void)
 {
 	unsigned char bytes[64];
 
-	/* It is told of one that leaves, too. */
+	/* A subscriber that leaves is reported, too. */
 	do {
 		must(zmq_recv(pub, bytes, sizeof(bytes), 0), "subscription");
 	} while (bytes[0] != 1);
@@ -215,7 +215,7 @@ main(int argc, char **argv)
 	topics = argc > 3;
 	/* Lines are polled for: none may wait in a buffer. */
 	setvbuf(stdin, NULL, _IONBF, 0);
-	/* XPUB tells of subscribers, also of those that come again. */
+	/* XPUB reports subscribers, also those that come again. */
 	pub = zmq_socket(context, ZMQ_XPUB);
 	router = zmq_socket(context, ZMQ_ROUTER);
 	must(zmq_setsockopt(pub, ZMQ_LINGER, &none, sizeof(none)), "linger");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * region.c - a router's part in the tests of the daemon: a region file, and
- * what is in it.
+ * its contents.
  *
  *   region FILE make [WORKER:RANK ...]
  *   region FILE add WORKER:RANK
@@ -14,8 +14,8 @@
  *   region FILE running WORKER:RANK   prints how many requests it has
  *   region FILE routed WORKER:RANK    and how many were routed there
  *   region FILE workers               prints their names
- *   region FILE match                 prints what each holds of the token ids
- *                                     on its standard input
+ *   region FILE match                 prints each worker's overlap with the
+ *                                     token ids on its standard input
  *   region FILE check
  */
 #include <kvroute.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * test_decode.c - what engines send: each vector, each release's fields, what
- * is dropped and why, messages that are no messages, and no memory.
+ * test_decode.c - messages of engines: each vector, the fields of each
+ * release, dropped events and the reason, malformed messages, and no memory.
  */
 #include "test.h"
 
@@ -61,7 +61,7 @@ read_bytes(const void *bytes, size_t n)
 	return verdict;
 }
 
-/* What the batch holds, and what was dropped, as the tool prints it. */
+/* Compares the batch and its dropped events with the tool's output. */
 static void
 ck_shows(const void *bytes, size_t n, const char *want)
 {
@@ -177,7 +177,7 @@ slides_in(const char *name)
 	return batch.sliding;
 }
 
-/* What is dropped tells the window, once and for all, up to a restart. */
+/* A dropped event fixes the window, once and for all, up to a restart. */
 START_TEST(windows_that_slide)
 {
 	ck_assert_uint_eq(slides_in("v1"), 0);
@@ -402,7 +402,7 @@ START_TEST(a_number_for_an_adapter)
 }
 END_TEST
 
-/* Adapter and salt of extra keys; what is beyond the known fields. */
+/* Adapter and salt come from extra keys; unknown fields are ignored. */
 START_TEST(extra_keys_of_adapter_and_salt)
 {
 	begin(1);
@@ -509,7 +509,7 @@ START_TEST(maps_of_later_releases)
 }
 END_TEST
 
-/* Tokens that are not those of the blocks say nothing of the contents. */
+/* Tokens that do not match the number of blocks are ignored. */
 START_TEST(too_few_tokens_are_none)
 {
 	begin(1);
@@ -567,7 +567,7 @@ stored_by(unsigned group, const char *kind)
 	stored_by_in(2, group, kind);
 }
 
-/* Of a kind with a window of its own, but no size, nothing is known. */
+/* A window whose size is missing stays unknown. */
 START_TEST(a_state_is_a_window_of_1)
 {
 	begin(1);
@@ -583,7 +583,7 @@ END_TEST
 
 #define GONE "  removed 0000000000000001 tier device"
 
-/* What a dropped event has put into the arrays is taken back. */
+/* The arrays lose the entries of a dropped event. */
 START_TEST(a_dropped_event_leaves_nothing)
 {
 	unsigned i;
@@ -678,7 +678,7 @@ START_TEST(tiers_that_others_share)
 }
 END_TEST
 
-/* Only a sanitizer sees what is read behind the name. */
+/* Only a sanitizer notices a read behind the name. */
 START_TEST(a_tier_with_a_zero_inside)
 {
 	static const char message[] = "\x92\x01\x91\x93\xac" "BlockRemoved"
@@ -955,7 +955,7 @@ slides(const char *text)
 	return batch.sliding;
 }
 
-/* All but the largest, of which again the largest. */
+/* All windows but the largest are dropped; a larger one may come later. */
 START_TEST(trt_windows_that_slide)
 {
 	trt();
@@ -982,7 +982,7 @@ START_TEST(trt_window_told)
 }
 END_TEST
 
-/* Blocks that end a prompt are not whole; nor is what is behind them. */
+/* Blocks that end a prompt are not whole; neither are those behind them. */
 START_TEST(trt_partial_blocks)
 {
 	trt();
@@ -1013,7 +1013,7 @@ END_TEST
 
 #define REMOVED(hashes) "\"type\":\"removed\",\"block_hashes\":[" hashes "]"
 
-/* What did not count when it was stored does not when it is removed. */
+/* A block that did not count when it was stored does not count when removed. */
 START_TEST(trt_removals_of_partial_blocks)
 {
 	trt();
@@ -1027,7 +1027,7 @@ START_TEST(trt_removals_of_partial_blocks)
 	    "tier device window 1\n"
 	    "  removed 0000000000000001 window 1\n"
 	    "  dropped partial 5\n");
-	/* of a size that is known now, and after a message that is none */
+	/* the size is known now, after a malformed message */
 	ck_json("[" TRT(5, 1, STORED("null", BLOCK(9, TWO_TOKENS, ""))) ","
 	    TRT(6, 1, REMOVED("9,2")) "]",
 	    "  stored 0000000000000009 parent - block_size 2 tokens 2: 1 2 "

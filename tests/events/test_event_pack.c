@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * test_event_pack.c - what kvroute-engine publishes is what engines publish,
- * byte for byte.
- */
+/* test_event_pack.c - kvroute-engine publishes the same bytes as engines. */
 #include "test.h"
 
 #include <stdlib.h>
@@ -74,7 +71,7 @@ START_TEST(vllm_arrays)
 }
 END_TEST
 
-/* Of a group with a window the tokens are all there, the blocks are not. */
+/* An event of a group with a window has all tokens, but not all blocks. */
 START_TEST(vllm_window)
 {
 	struct event_item item = stored(vllm + 2, 1, tokens);

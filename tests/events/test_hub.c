@@ -144,7 +144,7 @@ START_TEST(a_publisher_joined_late)
 }
 END_TEST
 
-/* Another program goes on in a region that knows the worker. */
+/* Another program goes on in a region that has the worker. */
 START_TEST(the_first_event_says_that_some_were_lost)
 {
 	joins(0);
@@ -158,7 +158,7 @@ START_TEST(the_first_event_says_that_some_were_lost)
 }
 END_TEST
 
-/* It has missed what its publisher said before. */
+/* It has missed the publisher's earlier batches. */
 START_TEST(a_worker_that_joins_later)
 {
 	joins(0);
@@ -218,7 +218,7 @@ START_TEST(a_restart)
 }
 END_TEST
 
-/* What it lacks is said between the restart and the first batch after it. */
+/* The gap lies between the restart and the first batch after it. */
 START_TEST(a_restart_and_then_a_loss)
 {
 	joins(0);
@@ -239,7 +239,7 @@ START_TEST(a_restart_and_then_a_loss)
 }
 END_TEST
 
-/* The loss before a first batch is not forgotten by what binds later. */
+/* Loss before a first batch is kept until a worker is bound. */
 START_TEST(a_loss_before_the_first_batch)
 {
 	joins(0);

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * test_login.c - what a file says of a user goes into an address of a bus.
- */
+/* test_login.c - the user in a file becomes a part of a bus's address. */
 #include "test.h"
 
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * test_pack.c - the bounds of msgpack: every head, cut anywhere; agreement with
- * what msgpack-c itself accepts.
+ * test_pack.c - the bounds of msgpack: every head, cut anywhere; agreement
+ * with msgpack-c itself.
  */
 #include "test.h"
 
@@ -12,7 +12,7 @@
 #include "pack.h"
 #include "rng.h"
 
-/* Of exactly these bytes; how far it got, or -1. */
+/* Skips a value in exactly these bytes; returns its length, or -1. */
 static long
 skip(const void *bytes, size_t n, unsigned depth)
 {
@@ -92,7 +92,7 @@ START_TEST(any_bytes)
 			if (bytes[i] % 8 > 0)
 				bytes[i] = heads[bytes[i] / 8 % 16];
 		end = skip(bytes, sizeof(bytes), 16);
-		/* What passed never makes the library allocate by a count. */
+		/* So no accepted value makes the library allocate by count. */
 		if (end < 0)
 			continue;
 		whole++;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * test_stream.c - batches in order: gaps, duplicates, restarts, replays; and an
- * engine with a bad line, random but known, against what came out.
+ * test_stream.c - batches in order: gaps, duplicates, restarts, replays; and
+ * an engine with a bad line, random but known, compared with the output.
  */
 #include "test.h"
 
@@ -137,7 +137,7 @@ START_TEST(from_the_first_batch)
 }
 END_TEST
 
-/* Late: what the engine keeps comes first, and live batches wait for it. */
+/* A late joiner first gets the batches that the engine kept; live ones wait. */
 START_TEST(joins_late)
 {
 	made(true);
@@ -246,7 +246,7 @@ START_TEST(a_short_replay_is_asked_for_again)
 }
 END_TEST
 
-/* A stream that ends, or forgets what waits, leaves room for others. */
+/* A stream that ends, or forgets waiting batches, leaves room for others. */
 START_TEST(room_that_streams_share)
 {
 	static struct stream_room room;
@@ -342,7 +342,7 @@ START_TEST(back_to_the_middle)
 }
 END_TEST
 
-/* What waited for the replay was the old engine's. */
+/* The batches that waited for the replay were the old engine's. */
 START_TEST(back_while_it_waits)
 {
 	made(true);
@@ -375,7 +375,7 @@ START_TEST(the_same_engine_after_a_reconnect)
 }
 END_TEST
 
-/* It has come further than the last one did: only the contents tell. */
+/* It has come further than the last one did: only the contents differ. */
 START_TEST(another_engine_overtook_meanwhile)
 {
 	made(true);
@@ -399,7 +399,7 @@ START_TEST(another_engine_overtook_meanwhile)
 }
 END_TEST
 
-/* It has not come so far, or keeps no longer what would tell. */
+/* It has not come so far, or no longer keeps the batch to compare. */
 START_TEST(nothing_to_compare_after_a_reconnect)
 {
 	made(true);
@@ -424,7 +424,7 @@ START_TEST(nothing_to_compare_after_a_reconnect)
 }
 END_TEST
 
-/* The number after the last one says that it is the same engine. */
+/* The number after the last one shows that it is the same engine. */
 START_TEST(reconnect_without_a_replay)
 {
 	made(_i >= 3);
@@ -481,7 +481,7 @@ START_TEST(the_caller_compares_the_first_batch)
 }
 END_TEST
 
-/* The engine keeps what lies behind; has not come so far; says nothing. */
+/* The engine keeps older batches, has not come so far, or does not answer. */
 START_TEST(nothing_for_the_caller_to_compare)
 {
 	made(true);
@@ -573,7 +573,7 @@ START_TEST(rejoined_before_anything)
 }
 END_TEST
 
-/* Replies to what was asked before are not taken for others. */
+/* Replies to earlier questions are not taken for others. */
 START_TEST(stale_replies)
 {
 	made(true);
@@ -601,7 +601,7 @@ START_TEST(numbers_that_are_none)
 }
 END_TEST
 
-/* What finds no room is asked for again. */
+/* A batch that finds no room is asked for again. */
 START_TEST(bound_of_what_waits)
 {
 	uint64_t seq;
@@ -650,8 +650,8 @@ END_TEST
 
 /*
  * An engine keeps its last KEEP batches, a line loses some, connections break,
- * engines restart. What comes out is checked batch by batch, and at last, when
- * the line has become good, nothing may be missing that the engine still has.
+ * engines restart. The output is checked batch by batch. At last, when the
+ * line has become good, all batches that the engine still has must be there.
  */
 enum { KEEP = 12 };
 
@@ -734,9 +734,9 @@ publish(unsigned loss)
 }
 
 /*
- * Batches are published during the replay; a bad line cuts it, but not before
- * the batch that tells whether the engine is the same: the numbers here are so
- * small that without it those of two lives often fit together.
+ * Batches are published during the replay. A bad line cuts it, but not before
+ * the batch that identifies the engine: the numbers here are so small that
+ * without it those of two lives often fit together.
  */
 static void
 answer(unsigned loss)

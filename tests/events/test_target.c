@@ -43,7 +43,7 @@ teardown(void)
 	kvr_free(k);
 }
 
-/* Of n blocks, without tokens. */
+/* Adds an event of n blocks, without tokens. */
 static struct event *
 add(enum event_kind kind, enum event_tier tier, uint64_t n)
 {
@@ -280,7 +280,7 @@ START_TEST(sglang_in_larger_blocks)
 	ck_assert_uint_eq(has_of_eight(), 0);
 	ck_assert_uint_eq(stats().events_held, 0);
 	ck_assert_uint_eq(stats().events_orphans, 0);
-	/* what is left of it, and the same tokens again */
+	/* the rest of it, and the same tokens again */
 	give_vector("v6", 0, 2);
 	give_vector("v6", 0, 1);
 	ck_assert_uint_eq(has_of_eight(), 1);
@@ -306,7 +306,7 @@ END_TEST
 
 /* ----------------------------------------------------- use of a stream --- */
 
-/* Blocks of eight tokens, of which the first `clear` are readable. */
+/* Adds blocks of eight tokens; the first `clear` are readable. */
 static void
 add_image(uint64_t clear, uint64_t blocks)
 {
@@ -472,7 +472,7 @@ static const struct {
 	{ DROP_PARTIAL, NULL }
 };
 
-/* What is dropped is in no batch, but the batch is applied. */
+/* Dropped events are in no batch, but the batch is applied. */
 START_TEST(events_that_are_dropped_are_of_no_use)
 {
 	const char *name = dropped[_i].name;

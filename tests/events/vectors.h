@@ -9,7 +9,7 @@
 
 /* "v1" to "v14", "v14_frame"; aborts for others. */
 const char *vector_hex(const char *name);
-/* Exactly as long as the hex says: reading past them is detected. free them. */
+/* The block has its exact size, so that a read past it is detected. free it. */
 unsigned char *vector_bytes(const char *hex, size_t *n);
 
 #endif
