@@ -66,7 +66,7 @@ give(struct body *b, const unsigned char *text, size_t n,
 		body_cut(b);
 }
 
-/* The rest of what there is to compare, after the end of the body. */
+/* Fills in the rest to compare, after the end of the body. */
 static void
 look(const struct body *b, const struct kvr *k, struct kvr_prompt *p,
     struct taken *out)
@@ -137,7 +137,7 @@ same_facts(const struct body_facts *a, const struct body_facts *b)
 	    a->extends == b->extends;
 }
 
-/* What is behind the end of an id is zero in both. */
+/* The bytes behind the end of an id are zero in both. */
 static bool
 same_ids(const struct taken *a, const struct taken *b)
 {

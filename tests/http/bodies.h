@@ -52,7 +52,7 @@ void bodies_take_yajl(struct body *b, const struct kvr *k,
 bool bodies_equal(const struct taken *a, const struct taken *b);
 /* The first with its prompt later: nothing else differs. */
 bool bodies_later(const struct taken *later, const struct taken *now);
-/* Does the prompt begin with what `other` was? */
+/* Does the prompt begin with the units of `other`? */
 bool bodies_begins(const struct kvr_prompt *p, const struct taken *other);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * body_bed.h - what suites of bodies have in common: a region by bytes, a
- * prompt and a reader, made before each test and freed after it. Included
- * once by each of them, after all other headers: its names are short.
+ * body_bed.h - the common part of suites of bodies: a region by bytes, a
+ * prompt and a reader, made before each test and freed after it. Included once
+ * by each of them, after all other headers: its names are short.
  */
 #ifndef KVROUTE_BODY_BED_H
 #define KVROUTE_BODY_BED_H

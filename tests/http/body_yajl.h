@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * body_yajl.h - reads a body by YAJL instead of json_reader.c, and has
- * body_shape.c make a prompt of it: what json_reader.c and body_string.c must
- * equal to the byte.
+ * body_shape.c make a prompt of it, which the prompt by json_reader.c and
+ * body_string.c must equal to the byte.
  */
 #ifndef KVR_BODY_YAJL_H
 #define KVR_BODY_YAJL_H

@@ -10,7 +10,7 @@
 
 /* Before each attempt that is let through, `each` of them are KVR_EBUSY. */
 void busy_begin(unsigned each);
-/* Attempts since then; none fails any more. */
+/* Returns the attempts since then; no attempt fails any more. */
 unsigned busy_end(void);
 /* Before the n-th attempt from now, the first is 1, calls this once. */
 void busy_call(unsigned n, void (*call)(void));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * fleet.h - two upstreams with an index and one without, for suites of what
- * status_*.c writes. Names hold what JSON and Prometheus must escape.
+ * fleet.h - two upstreams with an index and one without, for the suites of
+ * status_*.c. Names hold characters that JSON and Prometheus must escape.
  *
  *   a"b\    workers "up" (4 blocks of "abcd"), "draining", "\xff"
  *   c       no worker
@@ -129,8 +129,8 @@ fleet_teardown(void)
 }
 
 /*
- * The second upstream gets an index with a journal, and what was told at `at`:
- * two peers, one of which calls itself what must be escaped.
+ * The second upstream gets an index with a journal, and a report at `at` of
+ * two peers, one with a name that must be escaped.
  */
 static inline void
 fleet_exchange(int64_t at)
@@ -159,7 +159,7 @@ fleet_exchange(int64_t at)
 		    sizeof(peer[0]), 2), KVR_OK);
 }
 
-/* No age is told of what is yet to come. */
+/* Returns a time in the future, for which no age is shown. */
 static inline int64_t
 fleet_soon(void)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * salts.h - salts a body as a proxy does, and looks at the result with YAJL,
- * which knows nothing of salt.c.
+ * which is independent of salt.c.
  */
 #ifndef KVROUTE_SALTS_H
 #define KVROUTE_SALTS_H
@@ -21,7 +21,7 @@ unsigned char *salts_blank(const struct salt *s, const void *body, size_t n);
 unsigned char *salts_apply(const struct salt *s, const void *body, size_t n,
     const void *value, size_t n_value, size_t *length);
 
-/* What YAJL has seen. */
+/* The body as seen by YAJL. */
 struct salts_seen {
 	bool valid;              /* one whole object */
 	size_t depth;            /* the deepest */

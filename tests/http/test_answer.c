@@ -658,7 +658,7 @@ START_TEST(reports)
 }
 END_TEST
 
-/* Events with data from the first token on; comments and heads are none. */
+/* Events with data count, from the first token on; comments do not. */
 START_TEST(events_are_counted)
 {
 	static const char text[] =

@@ -18,7 +18,7 @@
 
 static const struct {
 	const char *name, *before;
-	const char *extra; /* what is stripped; may be empty */
+	const char *extra; /* the stripped part; may be empty */
 	const char *after;
 } samples[] = {
 	{ "vLLM", TOKEN TOKEN, EXTRA, DONE },
@@ -157,7 +157,7 @@ START_TEST(held_until_a_choice)
 		ck_assert_uint_eq(n, i + 1 < choice ? 0 : i + 1 == choice ?
 		    choice : 1);
 	}
-	/* Nor is what cannot be an object. */
+	/* Neither can this be an object. */
 	ck_assert_uint_eq(answer_strip(a, "data: [", 7, out), 7);
 	ck_assert_uint_eq(answer_strip(a, "\n\ndata: {\"a\":1,", 15, out), 2);
 	ck_assert_uint_eq(answer_held(a), 13);

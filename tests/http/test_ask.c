@@ -284,7 +284,7 @@ START_TEST(next_turn_begins_with_this_one)
 }
 END_TEST
 
-/* As each endpoint says it: the same tokens, and ids and reasoning are none. */
+/* All endpoints' forms give the same tokens, without ids and reasoning. */
 START_TEST(calls_are_the_same_everywhere)
 {
 	static const char user[] = "{\"role\":\"user\",\"content\":\"Hi\"}";
@@ -635,7 +635,7 @@ forget(struct kept *k)
 	rules.kept = NULL;
 }
 
-/* What is kept, and what is said again: the same tokens and items. */
+/* Kept turns and repeated ones give the same tokens and items. */
 START_TEST(earlier_turns_come_first)
 {
 	static const char *const state[] = {

@@ -26,7 +26,7 @@ take(enum endpoint endpoint, const char *text)
 	return t;
 }
 
-/* Compares with a prompt of these bytes. */
+/* Compares with a prompt made from the given bytes. */
 static void
 expect_bytes(const struct taken *t, const void *bytes, size_t n,
     const char *which)
@@ -507,7 +507,7 @@ START_TEST(ids_have_a_bound)
 }
 END_TEST
 
-/* They say where to go, and nothing of what the prompt is. */
+/* Ids and keys are no part of the prompt. */
 START_TEST(ids_are_no_part_of_the_prompt)
 {
 	struct taken t = take(ENDPOINT_CHAT, CHAT("")), u;

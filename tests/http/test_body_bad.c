@@ -117,7 +117,7 @@ START_TEST(byte_order_mark)
 }
 END_TEST
 
-/* Of a body of one byte at first and very many then. */
+/* The body has one byte at first and very many then. */
 START_TEST(byte_order_mark_in_a_large_body)
 {
 	static const char front[] = "\357\273\277{\"messages\":[{\"content\""
@@ -358,7 +358,7 @@ START_TEST(cut_anywhere)
 		ck_assert_msg(bodies_begins(p, &last), "cut at %zu", n);
 		last = t;
 	}
-	/* The whole string: what follows is the role, when it ends. */
+	/* This is the whole string; the role comes behind it, when it ends. */
 	ck_assert_uint_eq(t.units + 6, take(cut_text).units);
 	ck_assert(bodies_begins(p, &t));
 }
@@ -521,7 +521,7 @@ START_TEST(long_string_in_small_pieces)
 }
 END_TEST
 
-/* Of 32 MB only the beginning is given. */
+/* Only the beginning of 32 MB is given. */
 START_TEST(large_body)
 {
 	const size_t n = test_amount(32 << 20), most = n / 16;
@@ -628,7 +628,7 @@ START_TEST(memory_is_kept)
 }
 END_TEST
 
-/* What a large one left is given back, what a small one left is not. */
+/* Memory of a large body is given back, that of a small one is not. */
 START_TEST(memory_is_given_back)
 {
 	const size_t n = 2 * HOLD_KEEP;

@@ -272,7 +272,7 @@ END_TEST
 
 /* ------------------------------------------------------------------ cut --- */
 
-/* What is held back is not part of a cut prompt. So it is always a prefix. */
+/* A cut prompt lacks the text held back, so it is always a prefix. */
 START_TEST(cut_is_a_prefix)
 {
 	char *text = answers_text(bodies[_i].body, "\n");
@@ -285,7 +285,7 @@ START_TEST(cut_is_a_prefix)
 	for (n = 1; n < length; n++) {
 		t = take(e, text, n, 0);
 		ck_assert_uint_le(t.units, whole.units + 20);
-		/* two marks and the digest of what was cut may follow */
+		/* two marks and the digest of the cut part may follow */
 		if (t.units <= 2 + 20)
 			continue;
 		t.units -= 2 + 20;

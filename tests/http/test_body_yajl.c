@@ -48,7 +48,7 @@ compare(enum endpoint endpoint, const char *text, size_t n,
 	    text);
 }
 
-/* What a string is made of, and must not be. */
+/* The parts of strings, valid and invalid. */
 static const char *const units[] = {
 	"a", "plain text ", "\\n", "\\\\", "\\\"", "\\/", "\\b\\f\\r\\t",
 	"\\u00e4", "\\u0041", "\\uABCD", "\\uabcd", "\\ud83d\\ude00",
@@ -97,7 +97,7 @@ END_TEST
 
 /* ----------------------------------------------------------------- cuts --- */
 
-/* Of each kind of token, so that a cut meets every state. */
+/* This has each kind of token, so that a cut meets every state. */
 static const char cut_body[] = "{\"model\":\"m\\n\\u00e4\",\"messages\":"
     "[{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"it's "
     "\\ud83d\\ude00 \303\244\342\202\254\360\237\230\200 \\\\\\\"\\ud83dx\"}]},"
@@ -241,7 +241,7 @@ START_TEST(random_bodies)
 }
 END_TEST
 
-/* Token ids, and what is nearly one, in rows longer than the stage. */
+/* Rows are longer than the stage: token ids, and invalid ones. */
 START_TEST(random_tokens)
 {
 	static const char *const others[] = { "-1", "1.5", "2e3", "01", "00",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * test_capacity_read.c - what engines publish about their KV cache, as they
- * write it, cut anywhere, and damaged.
+ * test_capacity_read.c - published facts about KV caches, as engines write
+ * them, cut anywhere, and damaged.
  */
 #include "test.h"
 
@@ -103,7 +103,7 @@ window_of(const char *more)
 	return metrics(text).window;
 }
 
-/* "None" is none, or those of some layers only. */
+/* "None" means no window, or windows of some layers only. */
 START_TEST(window_of_all_layers)
 {
 	ck_assert_uint_eq(window_of("sliding_window=\"4096\""), 4096);
@@ -176,7 +176,7 @@ START_TEST(size_in_tokens_is_preferred)
 	    "kv_cache_size_tokens=\"286458\",num_gpu_blocks=\"9000\"} 1.0\n");
 
 	ck_assert_uint_eq(c.tokens, 286458);
-	/* Several kinds of block: this is not what hits are rounded to. */
+	/* With several kinds of block, hits are not rounded to this. */
 	ck_assert_uint_eq(c.block_tokens, 0);
 	c = metrics(CONFIG "{block_size=\"16\",kv_cache_size_tokens=\"1584\","
 	    "num_gpu_blocks=\"100\"} 1.0\n");
@@ -366,7 +366,7 @@ START_TEST(json_without_a_capacity)
 }
 END_TEST
 
-/* Of vLLM's own /server_info nothing is read, and it is not SGLang. */
+/* vLLM's own /server_info has nothing to read, and is not SGLang's. */
 START_TEST(json_of_another_engine)
 {
 	struct capacity c = json("{\"vllm_config\":\"model='m', ...\"}");

@@ -70,7 +70,7 @@ START_TEST(names_are_words_and_apart)
 }
 END_TEST
 
-/* As itself, not only as what another is less by. */
+/* A count is shown as itself, not only as a difference. */
 START_TEST(each_count_is_shown_once)
 {
 	size_t i, shown[COUNTS] = { 0 };
