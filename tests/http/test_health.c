@@ -52,7 +52,7 @@ START_TEST(a_slow_one_is_gray)
 {
 	begin();
 	all_work(4, 5);
-	/* What it did before fades; then it is suspected. */
+	/* earlier results fade; then it is suspected */
 	ck_assert_int_eq(request(4, 1, 100, 60, false), HEALTH_SAME);
 	ck_assert_int_eq(request(4, 1, 100, 60, false), HEALTH_SAME);
 	ck_assert_int_eq(request(4, 1, 100, 60, false), HEALTH_BECAME_SLOW);
@@ -222,7 +222,7 @@ START_TEST(at_most_half_are_gray)
 }
 END_TEST
 
-/* Those that get no requests, and did not lately, are no better. */
+/* Servers without requests, now and lately, are no better. */
 START_TEST(idle_ones_are_no_better)
 {
 	int i;
@@ -341,7 +341,7 @@ START_TEST(a_lost_probe_is_sent_again)
 }
 END_TEST
 
-/* Of a slow one only what is fast is good, however short it is. */
+/* For a slow server only a fast probe is good, however short it is. */
 START_TEST(slow_probes_are_bad)
 {
 	int i;
@@ -382,7 +382,7 @@ START_TEST(silent_probes_tell_nothing)
 }
 END_TEST
 
-/* What began before it was gray says nothing of it now. */
+/* Requests begun before it was gray are no evidence about it now. */
 START_TEST(older_requests_are_no_probes)
 {
 	int64_t began;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * test_json_finder.c - values by where they stand, and the raw reader beneath:
- * in one piece and cut anywhere; strings that are cut, long numbers, deep
- * nesting, broken texts. What the reader that decodes takes, the raw one takes.
+ * test_json_finder.c - values by their paths, and the raw reader beneath: in
+ * one piece and cut anywhere; strings that are cut, long numbers, deep
+ * nesting, broken texts. The raw reader accepts the texts that the decoding
+ * one accepts.
  */
 #include "test.h"
 
@@ -120,7 +121,7 @@ START_TEST(values_in_their_places)
 }
 END_TEST
 
-/* Up to an escape; a key that has one is none of the table. */
+/* A string is read up to an escape; a key with one is not in the table. */
 START_TEST(strings_that_are_cut)
 {
 	static const struct text texts[] = {
@@ -213,7 +214,7 @@ struct heard {
 	size_t n;
 };
 
-/* Of strings only as much as both readers give. */
+/* Notes only those bytes of strings that both readers give. */
 static bool
 hear(struct heard *h, char kind, const void *bytes, size_t n)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * test_json_writer.c - JSON into a writer, and the writer: numbers, text that
- * is escaped or is not UTF-8, what is not complete, no room, no memory.
+ * is escaped or is not UTF-8, incomplete values, no room, no memory.
  */
 #include "test.h"
 
@@ -21,7 +21,7 @@ begin(void)
 	json_begin(&json, &sink.writer);
 }
 
-/* [value] and the newline; the value is what is compared. */
+/* Compares the value in [value] and newline. */
 static void
 ck_value(const char *want)
 {

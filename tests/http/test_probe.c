@@ -164,7 +164,7 @@ START_TEST(paths_in_order)
 }
 END_TEST
 
-/* Only 404 and whole texts say that there is none. */
+/* Only 404 and whole texts prove that there is no capacity. */
 START_TEST(engines_without_a_capacity)
 {
 	static const char none[] = "HTTP/1.1 200 OK\r\n\r\n{}";
@@ -210,7 +210,7 @@ START_TEST(no_more_is_read_than_needed)
 	request(p, "/metrics");
 	ck_assert_int_eq(answer(p, NOT_FOUND, 9), PROBE_NEXT);
 	request(p, "/server_info");
-	/* cut: its length says so */
+	/* cut: its length is larger */
 	ck_assert_int_eq(answer(p, "HTTP/1.1 200 OK\r\nContent-Length: 99\r\n"
 	    "\r\n" INFO, 9), PROBE_NEXT);
 	ck_assert_uint_eq(probe_found(p)->tokens, 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * test_published_load.c - loads as engines write them, cut anywhere, and
- * damaged; and what of them the bookings of a router explain.
+ * damaged; and the part of them that a router's bookings explain.
  */
 #include "test.h"
 
@@ -161,7 +161,7 @@ START_TEST(others)
 }
 END_TEST
 
-/* Of several ranks each has its share; the last of the list counts. */
+/* Several ranks have a share each; the last of the list counts. */
 START_TEST(iterations)
 {
 	static const char list[] = "\r\n [{\"cpuMemUsage\":0,\"iter\":1,"
@@ -190,7 +190,7 @@ START_TEST(iterations)
 }
 END_TEST
 
-/* True: what was known before is the latest. */
+/* Returns true if the earlier value is the latest. */
 static bool
 is_same(const char *text)
 {
@@ -283,7 +283,7 @@ START_TEST(damaged)
 }
 END_TEST
 
-/* It is passed over, and what follows is read. */
+/* A long line is passed over, and the next one is read. */
 START_TEST(a_long_line)
 {
 	const char *end = "\"} 4\nvllm:num_requests_running 2\n";

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * test_reply_message.c - the prompt of a request and what reply_append adds are
- * the prompt of the next request, as clients send it: for each endpoint, JSON
- * and streams, however they are cut. Nothing is appended in other cases.
+ * test_reply_message.c - the prompt of a request and the tokens added by
+ * reply_append are the prompt of the next request, as clients send it: for
+ * each endpoint, JSON and streams, however they are cut. Nothing is appended
+ * in other cases.
  *
  * Texts have ' for ".
  */
@@ -114,7 +115,7 @@ static const struct turn turns[] = {
 	    CHAT(",{'reasoning_content':'hm','content':'Hi','role':"
 	    "'assistant','function_call':{'arguments':'{}','name':'f'},"
 	    "'refusal':'no'}") },
-	/* nothing was said */
+	/* the answer is empty */
 	{ ENDPOINT_CHAT, ANSWER_STREAM, false, CHAT(""), STOP DONE,
 	    CHAT(",{'role':'assistant','content':null}") },
 	{ ENDPOINT_COMPLETIONS, ANSWER_JSON, false, "{'prompt':'Once'}",
@@ -553,7 +554,7 @@ START_TEST(dense_in_escapes)
 }
 END_TEST
 
-/* A request that no answer continues says so. */
+/* A request that no answer continues is marked as such. */
 START_TEST(requests_that_end)
 {
 	static const struct {

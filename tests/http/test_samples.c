@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * test_samples.c - a text for Prometheus, in one piece and cut anywhere: names,
- * labels, escapes, numbers, lines that are broken, and what is too long.
+ * test_samples.c - a text for Prometheus, in one piece and cut anywhere:
+ * names, labels, escapes, numbers, broken and overlong lines.
  */
 #include "test.h"
 

@@ -359,7 +359,7 @@ START_TEST(options)
 	if (_i == 0)
 		f.attention = 1000; /* 500 on average: half as long again */
 	else if (_i == 1)
-		f.own_reads = true; /* only what is computed */
+		f.own_reads = true; /* only computed tokens count */
 	else if (_i == 2)
 		f.preempt = true; /* no room for output yet */
 	else
@@ -375,7 +375,7 @@ START_TEST(options)
 }
 END_TEST
 
-/* A request hits what runs, and is computed after it. */
+/* A request hits the blocks of a running one, and is computed after it. */
 START_TEST(waiting_hits)
 {
 	struct serving_facts f = facts_of(16, 1000);
@@ -415,7 +415,7 @@ START_TEST(dropped_in_prefill)
 }
 END_TEST
 
-/* What it has not computed, another request must: the step after is full. */
+/* Another request computes the dropped tokens: the next step is full. */
 START_TEST(dropped_before_another)
 {
 	struct serving_facts f = facts_of(16, 1000);
@@ -563,7 +563,7 @@ END_TEST
 
 enum { SLOTS = 12, KNOWN_MAX = 400, BLOCK = 16 };
 
-/* What changes have told. */
+/* The contents of the cache by its changes. */
 struct told {
 	uint64_t name, before, copies;
 	bool first, salted;
@@ -648,7 +648,7 @@ hear(struct life *l)
 	}
 }
 
-/* Tokens of the prompt in leading blocks, by what was heard. */
+/* Returns the tokens of the prompt in leading blocks, by the changes. */
 static uint64_t
 heard(const struct life *l, const struct sequence_facts *f)
 {
@@ -688,7 +688,7 @@ draw(struct life *l)
 	return f;
 }
 
-/* All changes together tell what the cache holds. */
+/* All changes together equal the contents of the cache. */
 static void
 compare(struct life *l)
 {
@@ -783,7 +783,7 @@ START_TEST(anything)
 }
 END_TEST
 
-/* Each allocation fails once: submit or run tells, and nothing leaks. */
+/* Each allocation fails once: submit or run returns it, and nothing leaks. */
 START_TEST(no_memory)
 {
 	struct serving_facts f = facts_of(16, 40);

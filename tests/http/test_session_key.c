@@ -116,7 +116,7 @@ static const struct {
 	{ GET, "/conversations", 0, "" },
 	{ GET, "/v1/threads/t/conversations", 0, "" },
 	{ GET, "/v1/chat/completions", 0, "" },
-	/* What is done with a body is no answer that is kept. */
+	/* These operations keep no answer. */
 	{ POST, "/v1/responses/compact", 0, "" },
 	{ POST, "/v1/responses/input_tokens", 0, "" },
 	{ POST, "/v1/responses/resp_1/input_items", 0, "" },

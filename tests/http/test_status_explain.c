@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * test_status_explain.c - what would happen to a body: with a prompt, without,
- * where no worker can be chosen.
+ * test_status_explain.c - the expected treatment of a body: with a prompt,
+ * without, where no worker can be chosen.
  */
 #include "test.h"
 
@@ -41,7 +41,7 @@ setup(void)
 	ck_assert_int_eq(kvr_prompt_info(prompt, &explained.info), KVR_OK);
 	explained.scope.digest[0] = 0x1fULL << 56;
 	explained.scope.digest[3] = 0xabc;
-	/* what was observed has been prefilled */
+	/* observed prompts have been prefilled */
 	explained.now = 2 * FLEET_NOW;
 }
 
@@ -142,7 +142,7 @@ START_TEST(above_bound)
 	ck_assert(json_object_object_get_ex(json_object_array_get_idx(list, 0),
 	    "verdict", &value));
 	ck_assert_str_eq(json_object_get_string(value), "above_bound");
-	/* what it has is given up */
+	/* its overlap is given up */
 	ck_assert(json_object_object_get_ex(all, "decision", &list));
 	ck_assert(json_object_object_get_ex(list, "overlap_tokens", &value));
 	ck_assert_int_eq(json_object_get_int(value), 0);
@@ -195,7 +195,7 @@ write_and_hold(void *context, const void *bytes, size_t n)
 	return written;
 }
 
-/* What holds the lock is before its change, or in the middle of it. */
+/* The holder of the lock is before its change, or in the middle of it. */
 START_TEST(a_held_lock)
 {
 	fails_while_held(report, _i == 1);

@@ -107,7 +107,7 @@ tenant_says(struct kvr *k, char tenant, const char *text)
 	kvr_prompt_free(p);
 }
 
-/* Those that have most, of many. */
+/* The status lists the largest of many tenants. */
 START_TEST(some_tenants)
 {
 	struct kvr_options o;
@@ -198,7 +198,7 @@ START_TEST(no_news_of_peers)
 	ck_assert_ptr_null(exchange(1)); /* no index */
 	json_object_put(state);
 	fleet_exchange(-1);
-	ck_assert_ptr_null(exchange(1)); /* never told */
+	ck_assert_ptr_null(exchange(1)); /* never exchanged */
 	json_object_put(state);
 }
 END_TEST
@@ -237,7 +237,7 @@ START_TEST(peers)
 }
 END_TEST
 
-/* Nothing has been told since the machine began. */
+/* No peer has been heard since the machine began. */
 START_TEST(old_news_of_peers)
 {
 	struct json_object *x;
@@ -276,7 +276,7 @@ START_TEST(workers)
 }
 END_TEST
 
-/* A rank is told where a name has several; they follow each other. */
+/* A rank is shown where a name has several; they follow each other. */
 START_TEST(workers_with_ranks)
 {
 	struct json_object *up, *no;
@@ -329,7 +329,7 @@ START_TEST(order_of_workers_after_a_reset)
 }
 END_TEST
 
-/* What an engine has said, and null of those that said nothing. */
+/* The status has the published loads, and null for silent engines. */
 START_TEST(loads_that_engines_say)
 {
 	struct status_load load = { .name = "up", .name_length = 2,
@@ -380,7 +380,7 @@ START_TEST(how_workers_are)
 }
 END_TEST
 
-/* What an operator ordered is said again once its server is back. */
+/* An operator's order is shown again once its server is back. */
 START_TEST(workers_whose_servers_left)
 {
 	struct json_object *up;
@@ -418,7 +418,7 @@ START_TEST(requests_that_wait)
 }
 END_TEST
 
-/* Told by the operator, read off an engine, or not known. */
+/* Capacities are configured, read off an engine, or not known. */
 START_TEST(sources_of_capacities)
 {
 	static const struct status_name asked[] = { { "upper", 5 },
@@ -534,7 +534,7 @@ START_TEST(no_room_and_no_memory)
 }
 END_TEST
 
-/* What holds the lock is before its change, or in the middle of it. */
+/* The holder of the lock is before its change, or in the middle of it. */
 START_TEST(a_held_lock)
 {
 	fails_while_held(report, _i == 1);

@@ -119,7 +119,7 @@ START_TEST(no_sample_twice)
 }
 END_TEST
 
-/* ------------------------------------------------------ what is in it --- */
+/* ----------------------------------------------------------- contents --- */
 
 START_TEST(samples_of_each_index)
 {
@@ -273,7 +273,7 @@ START_TEST(no_room_and_no_memory)
 }
 END_TEST
 
-/* What holds the lock is before its change, or in the middle of it. */
+/* The holder of the lock is before its change, or in the middle of it. */
 START_TEST(a_held_lock)
 {
 	fails_while_held(report, _i == 1);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * test_status_page.c - the status page in a browser: what it shows of a status
- * as it is written, of one with odd values, and of none. page_look.js has the
- * statuses and writes down what it sees.
+ * test_status_page.c - the status page in a browser, with a status as it is
+ * written, one with odd values, and a missing one. page_look.js has the
+ * statuses and writes down the page's text.
  */
 #include "test.h"
 
@@ -25,7 +25,7 @@ read_file(const char *path, char *to)
 	ck_assert_int_eq(fclose(f), 0);
 }
 
-/* The page, but for what answers it. */
+/* Writes the page, without a server. */
 static void
 page_write(void)
 {
@@ -50,7 +50,7 @@ static const struct {
 	{ "broken", 390 } };
 enum { FRAMES = sizeof(frames) / sizeof(frames[0]) };
 
-/* A status of the fleet, and frames that show it and what is made of it. */
+/* Writes a status of the fleet, and frames that show it and the page's text. */
 static void
 look_write(void)
 {
@@ -86,7 +86,7 @@ look(void)
 	said = browse();
 }
 
-/* What is behind it, up to the end of the line. */
+/* Returns the number behind it, up to the end of the line. */
 static long
 said_of(const char *frame, const char *what)
 {
@@ -127,7 +127,7 @@ static const char *const lines[] = {
 	"|Sessions|left a worker that was gray or warming up|5",
 	"|Sessions|their worker was gone|5",
 	"|Sessions|sessions on record|12.3 k",
-	/* rates, and what was evicted, are of the time between polls */
+	/* rates and evictions are those between polls */
 	"|tile|requests|5.0 /s|0 running",
 	"|hint|The region is too small: prefixes are evicted.",
 	/* workers, by state and health */
@@ -170,7 +170,7 @@ ck_odd(void)
 	    "\xe2\x80\x93");
 	ck_has(said, "huge|tile|index|0 %|of 18.4 EB, 18.4 E blocks");
 	ck_has(said, "nulls|Workers|up|up{up}|0|0.0 s|");
-	/* a name is text, and a state that is none has no colour */
+	/* a name is text, and an unknown state has no colour */
 	ck_has(said, "hostile|Workers|&lt;img src=x onerror=\"console.error"
 	    "('ran')\"&gt;|&lt;b&gt; x, &lt;b&gt; x|0|");
 }
@@ -195,7 +195,7 @@ START_TEST(browsed)
 	ck_assert_uint_eq(times_in(said, "state=no response ("), 1);
 	ck_has(said, "broken-state=no response (Cannot read properties");
 	ck_hasnt(said, "CONSOLE");
-	/* and what is wrong is seen */
+	/* and errors are seen */
 	ck_assert_int_eq(said_of("spoilt", "outside"), 1);
 	ck_assert_int_eq(said_of("spoilt", "wrong"), 1);
 	free(said);
