@@ -2,9 +2,9 @@
 /*
  * model.h - an index that is obviously right.
  *
- * It keeps one record for each (worker, prefix of a prompt up to and
- * including a block) in a hash table, and knows nothing else: no tree, no
- * runs, no order, no invariant between a block and the one before it.
+ * It keeps one record for each (worker, prefix of a prompt up to and including
+ * a block) in a hash table, and nothing else: no tree, no runs, no order, no
+ * invariant between a block and the one before it.
  *
  *   prompt  A B C   to w1         prompt  A B D   reserved on w2
  *
@@ -19,7 +19,7 @@
  * A prefix is named by a digest of its own tokens that the model makes. The
  * library's sequence hash is carried along only to identify the library's
  * entries. The model never calls the library, and exits when there is no
- * memory: it is not part of what is tested.
+ * memory: it is not under test.
  */
 #ifndef TESTS_MODEL_H
 #define TESTS_MODEL_H
@@ -37,7 +37,7 @@ struct model_path {
 	uint32_t first; /* of a resumed prompt: those before it are unknown */
 };
 
-/* What a request books besides its path. */
+/* The bookings of a request besides its path. */
 struct model_booking {
 	uint64_t lease;
 	uint64_t owner;
@@ -72,7 +72,7 @@ void model_worker_add(struct model *m, uint64_t id);
 /* Removed or reset: all its records are void. */
 void model_worker_void(struct model *m, uint64_t id);
 bool model_worker_known(const struct model *m, uint64_t id);
-/* Replaces what one source has said of the worker's load. */
+/* Replaces one source's report of the worker's load. */
 void model_set_load(struct model *m, uint64_t id, uint32_t source,
     const struct kvr_load *load);
 void model_clear(struct model *m);
@@ -128,7 +128,7 @@ bool model_any_pin(const struct model *m);
 
 /*
  * Compares a walk over the library's entries with the records: begin, each
- * entry, end. NULL while all is equal, else what differs.
+ * entry, end. Returns NULL while all is equal, else the difference.
  */
 void model_entries_begin(struct model *m, int64_t time);
 const char *model_entry(struct model *m, const struct kvr_entry *e,

@@ -83,8 +83,8 @@ names_prune(struct stream *s)
 }
 
 /*
- * Marks what the names are of; what has no mark is not held. A path is marked
- * from its end, up to where another one has been. Returns how many there are.
+ * Marks the nodes that have names; the others are not held. A path is marked
+ * from its end, up to a node that is marked. Returns how many there are.
  */
 static uint64_t
 names_mark(struct model *m, const struct stream *s, uint64_t id)
@@ -174,7 +174,7 @@ capacity_of(const struct stream *s)
 	return most * s->block_tokens;
 }
 
-/* By a capacity it holds what the model does not know. */
+/* With a capacity, the model cannot follow the evictions. */
 static void
 settle(struct stream *s)
 {
@@ -395,7 +395,7 @@ model_events_stats(const struct model *m, uint32_t name,
 
 /* ----------------------------------------------------------- a batch --- */
 
-/* The first event that is not void, and what stands before it. */
+/* Returns the first event that is not void, and the facts before it. */
 static uint32_t
 first_valid(const struct model_batch *b, uint32_t *cleared, bool *restarted)
 {
@@ -460,7 +460,7 @@ model_events_judge(const struct model *m, uint32_t name,
 	    (r->outcome == KVR_EVENTS_APPLIED && b->seq == 0));
 }
 
-/* What may not be on record if it is not named from now on. */
+/* Drops the blocks that must be named again to be on record. */
 static void
 empty(struct model *m, struct stream *s, uint64_t id)
 {
@@ -545,7 +545,7 @@ count(struct stream *s, const struct model_batch *b, const struct sum *sum)
 
 /* --------------------------------------------------------- its blocks --- */
 
-/* What goes on with one event. */
+/* The progress of one event. */
 struct taking {
 	struct model *m;
 	struct stream *s;
@@ -586,7 +586,7 @@ copy_more(struct taking *t, struct named *n)
 		n->copies++;
 }
 
-/* Copies of what is known. */
+/* Counts copies of known blocks. */
 static void
 store_copies(struct taking *t)
 {
@@ -659,8 +659,8 @@ store(struct taking *t)
 }
 
 /*
- * A long event is as several, each behind the last block of the one before. So
- * the first may be of copies alone, with what is new behind it.
+ * A long event is taken as several, each behind the last block of the one
+ * before. So the first may have copies alone, with the new blocks behind it.
  */
 static void
 store_parts(const struct taking *all)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * model_events.h - what engines say of their blocks, in the model.
+ * model_events.h - events of engines about their blocks, in the model.
  *
  * Each worker's name has a stream, and the stream has one flat table of the
  * engine's names:
@@ -24,7 +24,7 @@ enum { MODEL_STREAMS = 24 };
 
 struct model_event {
 	uint32_t kind, tier;
-	uint32_t block_tokens;  /* 0: not said */
+	uint32_t block_tokens;  /* 0: absent */
 	uint32_t from, to;      /* which of the engine's blocks of the path */
 	bool contents;          /* tokens or local hashes are given */
 	bool other_name;        /* the engine has another name for them */
@@ -45,7 +45,7 @@ struct model_batch {
 struct model_result {
 	uint32_t outcome;
 	bool resets;            /* the worker gets another id first */
-	bool empties;           /* else: what is not pinned is dropped first */
+	bool empties;           /* unpinned entries are dropped first */
 	bool applied;
 	uint64_t orphans;
 };
@@ -69,7 +69,7 @@ void model_events_use(struct model *m, uint64_t aliases, uint32_t block_size,
 /* This id is now that of a name, which has events if `wanted`. */
 void model_events_worker(struct model *m, uint64_t id, uint32_t name,
     bool wanted);
-/* Its facts were set again. */
+/* The facts of the worker were set again. */
 void model_events_retain(struct model *m, uint32_t name, bool wanted);
 /* The worker was removed, and was reset by a caller. */
 void model_events_begin(struct model *m, uint32_t name);
@@ -77,7 +77,7 @@ void model_events_reset(struct model *m, uint32_t name);
 /* The index was emptied. */
 void model_events_emptied(struct model *m);
 
-/* What becomes of a batch; nothing changes. */
+/* Returns the outcome of a batch; nothing changes. */
 void model_events_judge(const struct model *m, uint32_t name,
     const struct model_batch *b, struct model_result *r);
 /* After r->resets was done to the worker, which is `id` now. */
@@ -92,9 +92,9 @@ void model_events_stats(const struct model *m, uint32_t name,
     struct model_stream_stats *out);
 /* Is nothing else recorded for it? */
 bool model_tracked(const struct model *m, uint64_t worker);
-/* Tokens of its engine's blocks, as its events say; 0: they do not. */
+/* Returns the tokens of an engine's block by its events; 0: unknown. */
 uint32_t model_event_block(const struct model *m, uint64_t worker);
-/* Is what it holds not known to the model? */
+/* Is the model unable to follow this worker's entries? */
 bool model_vague(const struct model *m, uint64_t worker);
 bool model_any_vague(const struct model *m);
 

@@ -59,7 +59,7 @@ struct worker {
 	UT_hash_handle hh;
 };
 
-/* What an engine calls a block. */
+/* An engine's name of a block. */
 struct named {
 	uint64_t hash;
 	uint64_t parent;    /* the name of the block before; 0: none */

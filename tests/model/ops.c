@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * ops.c - sequences of operations: generated, printed, and shrunk when they
- * fail. What they do is in world.c.
+ * fail. world.c performs them.
  *
  * One decoder serves the random tests and the fuzzer: it asks a source for
  * small numbers, which the source makes from a seed or from bytes.
@@ -53,7 +53,7 @@ ops_pick(struct ops_source *s, uint32_t n)
 
 /* -------------------------------------------------------------- draw --- */
 
-/* Out of 256. What is not named here: OP_OBSERVE. */
+/* Weights out of 256. OP_OBSERVE has the rest. */
 static const uint8_t weight[OP_KINDS] = {
 	[OP_MATCH] = 24, [OP_ROUTE] = 20, [OP_CANDIDATES] = 8,
 	[OP_RESERVE] = 28, [OP_RESERVE_ON] = 18, [OP_COMMIT] = 20,

@@ -66,7 +66,7 @@ struct op {
 	struct op_segment segment[OPS_SEGMENTS];
 };
 
-/* Where operations run: the region's options, and what prompts are made of. */
+/* The region's options, and the contents of prompts. */
 struct ops_config {
 	const char *name;
 	uint32_t block_size;
@@ -82,7 +82,7 @@ struct ops_config {
 	uint32_t policy;   /* 0: balanced, 1: Dynamo's, 2: with thresholds */
 	uint32_t events;   /* blocks of the index in one of the engines' */
 	uint32_t aliases;  /* for events; 0: more than are needed */
-	bool tiers;        /* engines say what is present again */
+	bool tiers;        /* engines report blocks already present */
 	bool full;         /* the region is too small: it may hold less */
 	bool no_removal;   /* workers stay as they are */
 	bool calm;         /* long jumps of time are rare */

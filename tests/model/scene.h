@@ -52,7 +52,7 @@ void scene_load(uint32_t slot, uint64_t prefill, uint64_t blocks,
 void scene_overlap(uint32_t slot, uint32_t blocks, uint32_t active);
 uint64_t scene_id(uint32_t slot);
 
-/* Publishes what slots and names say, and prepares t. */
+/* Publishes the contents of slots and names, and prepares t. */
 int scene_begin(void);
 int scene_choose(void);
 /* The slot chosen; UINT32_MAX after an error. */

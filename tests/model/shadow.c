@@ -286,7 +286,7 @@ shadow_reserve(struct shadow *s, uint32_t lease, uint32_t worker,
 	l->asked = l->length = (uint32_t)strlen(text);
 	memcpy(l->text, text, l->length);
 	path_pin(s, worker, text, 0, l->length);
-	/* what the engine will still need */
+	/* blocks that the engine will still need */
 	l->ahead = tail_of(s, l) + (uint32_t)(w->answer / s->block_size + 0.5);
 	w->ahead += l->ahead;
 	fit(s, worker);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * shadow.h - what engines hold, block by block, the slow and obvious way.
+ * shadow.h - the blocks of engines, one by one, the slow and obvious way.
  *
  * The reference for retain.c, entry.c and lease.c where a worker goes by
  * capacity or feedback. There is no tree, no run, no list: each worker has
@@ -26,7 +26,7 @@ enum {
 struct shadow_block {
 	char text[SHADOW_TEXT];
 	uint32_t length;   /* of the text; 0: blocks of an output */
-	uint32_t nameless; /* how many of those */
+	uint32_t nameless; /* number of blocks of the output */
 	uint32_t pins;
 	bool listed;       /* confirmed, and not due yet */
 	int64_t stamp;
@@ -67,7 +67,7 @@ struct shadow {
 
 void shadow_begin(struct shadow *s, uint32_t block_size, int64_t ttl,
     int64_t idle_limit);
-/* To be called first at each time: reclaims what is due. */
+/* Must be called first at each time: reclaims due entries. */
 void shadow_expire(struct shadow *s, int64_t now);
 void shadow_facts(struct shadow *s, uint32_t worker, uint32_t retain,
     uint64_t capacity, uint32_t eviction);
@@ -95,10 +95,10 @@ uint64_t shadow_active(const struct shadow *s, uint32_t worker);
 uint64_t shadow_nameless(const struct shadow *s, uint32_t worker);
 
 /*
- * For a cache that evicts whole leaves the shadow does not know which blocks
- * make a leaf. It is told what was evicted, by index in its array, and checks:
- * only if the worker was over capacity, and until it was not; no pinned block,
- * and none used later than an idle one that stayed.
+ * For a cache that evicts whole leaves the shadow cannot derive which blocks
+ * make a leaf. It gets the evicted ones, by index in its array, and checks:
+ * the worker was over capacity, and not further than needed; no block was
+ * pinned, and none used later than an idle one that stayed.
  */
 bool shadow_leaves(struct shadow *s, uint32_t worker, const bool *left);
 
