@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * steps.c - one function for each kind of operation on prompts and leases:
- * what the model expects, what the library returns, and what both are
- * afterwards.
+ * steps.c - one function for each kind of operation on prompts and leases: the
+ * model's expectation, the library's result, and the state of both afterwards.
  *
- * A call that fails must have changed nothing: the model is not told of it,
- * outputs are examined, and all that follows is compared as if it had not
- * been made.
+ * A call that fails must have changed nothing: the model takes no part in it,
+ * outputs are examined, and all that follows is compared as if it had not been
+ * made.
  */
 #include "world.h"
 
@@ -23,7 +22,7 @@ step_same(struct world *w, const char *call, int got, int want)
 	    kvr_errname(want));
 }
 
-/* What a call with this worker must return; a stale id now and then. */
+/* Returns a worker, or a stale id, and the result that a call must have. */
 uint64_t
 step_worker(const struct world *w, const struct op *o, int *want)
 {
@@ -143,7 +142,7 @@ compare_candidate(struct world *w, const struct kvr_candidate *c,
 	if (chosen == KVR_OK && c->worker == d->worker &&
 	    c->verdict != KVR_ELIGIBLE)
 		return world_fail(w, "the chosen one is not eligible");
-	/* the balanced cost takes the least loaded of those that are near */
+	/* the balanced cost takes the least loaded of the near ones */
 	if (chosen == KVR_OK && c->verdict == KVR_ELIGIBLE &&
 	    !model_any_vague(w->m) &&
 	    (d->reason == KVR_REASON_COST || d->reason == KVR_REASON_TIE) &&
@@ -201,7 +200,7 @@ step_observe(struct world *w, const struct op *o)
 	if (world_prompt(w, o, o->scope, 0) != 0)
 		return -1;
 	id = step_worker(w, o, &want);
-	/* overlaps that are given to kvr_choose do not say what is in use */
+	/* overlaps that are given to kvr_choose lack the blocks in use */
 	WORLD_CALL(rc, o->fail, kvr_observe(w->k, w->p, id, w->call,
 	    (o->arg % 2 == 0 ? KVR_NOWAIT : 0) | (w->c->policy == 0 ||
 	    o->arg % 3 == 0 ? KVR_ENDED : 0), &recorded));
@@ -250,7 +249,7 @@ remember(struct world *w, const struct op *o, uint64_t lease)
 	return 0;
 }
 
-/* The library opened a lease; the model does what must have been done. */
+/* The library opened a lease; books the same in the model. */
 static int
 book(struct world *w, const struct op *o, const struct kvr_request *r,
     const struct kvr_decision *d)

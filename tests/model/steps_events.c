@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * steps_events.c - operations on what engines say of their caches.
+ * steps_events.c - operations on events of engines.
  *
- * An operation has a prompt; its batch says something of the blocks of that:
+ * An operation has a prompt; its batch has events about the prompt's blocks:
  *
  *   prompt   A B C D     the engine has A B
  *
@@ -10,8 +10,8 @@
  *   again    stored A B C D: copies               and D still there
  *   orphan   stored D behind C             anew   (void) cleared, stored A-D
  *
- * Where two tiers are said, or another name, size or number of a batch, it is
- * what engines, or those who pass their batches on, get wrong as well.
+ * Two tiers, or another name, size or number of a batch, stand for errors of
+ * engines and of programs that pass their batches on.
  */
 #include "world.h"
 
@@ -21,7 +21,7 @@
 
 enum { EVENTS = 3 };
 
-/* What an operation says, for the model and for the library. */
+/* The events of an operation, for the model and for the library. */
 struct saying {
 	struct model_event event[EVENTS];
 	struct model_batch b;
@@ -102,7 +102,7 @@ begin(struct world *w, const struct op *o, struct saying *s)
 	}
 }
 
-/* What may be wrong with events, or at least not usual. */
+/* Makes events wrong, or at least unusual. */
 static void
 vary(const struct world *w, const struct op *o, struct saying *s)
 {

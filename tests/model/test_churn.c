@@ -4,8 +4,8 @@
  *
  * A region that is always full goes through many random operations of all
  * kinds. Then it gets the same as a fresh region of the same size, until both
- * have evicted a lot: the old one must hold at least 95 % of what the fresh one
- * holds. With everything removed all of its cells must be free.
+ * have evicted a lot: the old one must hold at least 95 % as much as the fresh
+ * one. With everything removed all of its cells must be free.
  *
  *   [ no access | region            canary | no access ]
  *                 ^ the minimum size       ^ both compared with their content
@@ -310,7 +310,7 @@ churn(uint64_t ops)
 
 /* ---------------------------------------------------------- comparison --- */
 
-/* What a region holds after more than it can hold has gone through it. */
+/* The contents of a region after many more blocks than it can hold. */
 struct full {
 	uint64_t blocks, used;
 };

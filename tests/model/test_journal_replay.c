@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * test_journal_replay.c - a region that applies the journal of another one
- * believes the same: which worker holds how much of any prompt, which leases
- * are open, and what load that is.
+ * test_journal_replay.c - a region that applies the journal of another one has
+ * the same overlaps of any prompt, the same open leases, and the same loads.
  *
  *	calls by chance --> region --- journal ---> kvr_journal(3) --> peer
  *	                       `------------ equal? --------------------'
@@ -11,7 +10,7 @@
 
 enum { OPEN_MAX = 24, ROOM = KVR_JOURNAL_MIN / 32, PROMPT_MAX = 120 };
 
-/* Open requests: both ids, and what was said. */
+/* Open requests, with both ids and their prompts. */
 static struct talk {
 	uint64_t lease, peer;
 	char text[PROMPT_MAX + 1];

@@ -124,7 +124,7 @@ fail_with(const struct ops_config *c, struct op *ops, size_t n,
 	    f->text);
 }
 
-/* What a world of this kind exists for must have happened in it. */
+/* The events that a world of this kind exists for must have happened in it. */
 static void
 must_have_met(const struct ops_config *c)
 {
@@ -240,7 +240,7 @@ all_sequences(const struct op *alphabet, size_t letters)
 	for (i = 0; i < length; i++)
 		count *= letters;
 	memcpy(ops + length, probes, sizeof(probes));
-	/* The shorter ones are prefixes of these; all are checked. */
+	/* The shorter ones are prefixes of them; all are checked. */
 	for (i = 0; i < count; i++) {
 		for (j = 0, rest = i; j < length; j++, rest /= letters)
 			ops[j] = alphabet[rest % letters];
@@ -261,7 +261,7 @@ START_TEST(all_sequences_of_leases)
 }
 END_TEST
 
-/* ------------------------------------- what the model once was wrong in --- */
+/* -------------------------------------------- errors the model once had --- */
 
 enum { MENDED_OPS = 5, EXCLUDED = 2 << 3 /* of a variant */ };
 

@@ -253,7 +253,7 @@ random_scene(void)
 
 /* ------------------------------------------------------------ a choice --- */
 
-/* What a plain choice finds out about the scene. */
+/* The results of a plain choice. */
 struct plain {
 	uint32_t eligible, busy;
 	double least_prefill, cost[SCENE_SLOTS];
@@ -330,7 +330,7 @@ same_candidates(struct plain *w)
 	return true;
 }
 
-/* Is none better than the one chosen? */
+/* Is the chosen one the best? */
 static bool
 good_choice(const struct plain *w)
 {

@@ -19,7 +19,7 @@ static uint64_t lease[SHADOW_LEASES];
 static uint64_t calls; /* so far, of this test */
 static char history[8192];
 static size_t told;
-/* What reports say of workers whose capacity they may contradict. */
+/* The reports about workers whose capacity they may contradict. */
 static enum { SILENT, DENIED, AGREED, SAYINGS } saying;
 static uint64_t contradicted; /* finishes on a worker whose capacity is not */
                               /* believed */
@@ -41,7 +41,7 @@ begin(uint32_t block_size, int64_t ttl, int64_t idle_limit)
 	saying = SILENT;
 }
 
-/* Records what was done, to be printed on a failure. */
+/* Records a step, to be printed on a failure. */
 static void __attribute__((format(printf, 1, 2)))
 tell(const char *format, ...)
 {
@@ -88,7 +88,7 @@ overlap_of(uint32_t worker, const char *text)
 	return overlap(worker, shadow.now);
 }
 
-/* What was evicted as whole leaves, and whether that was right. */
+/* Compares the blocks evicted as whole leaves with the order of last use. */
 static void
 compare_leaves(uint32_t worker)
 {
@@ -109,7 +109,7 @@ compare_leaves(uint32_t worker)
 	    left), true);
 }
 
-/* The same number, and all of these: the sets are equal. */
+/* The number is the same and all of them match: the sets are equal. */
 static void
 compare_blocks(uint32_t worker)
 {
@@ -235,8 +235,9 @@ do_output(uint32_t i, uint32_t blocks)
 }
 
 /*
- * Whether a report may contradict the worker of a lease. When its capacity is
- * believed or not is trust.c's; what then is evicted, and when, is compared.
+ * Returns whether a report may contradict the worker of a lease. trust.c
+ * decides whether a capacity is believed; the evictions that follow, and their
+ * times, are compared.
  */
 static bool
 may_contradict(uint32_t i)
@@ -450,7 +451,7 @@ any_call(bool leaves)
 	/* whole blocks: an engine's incomplete last one is anonymous */
 	uint32_t most = leaves ? 20 : 40;
 
-	/* a capacity that is told anew is believed again: seldom then */
+	/* a capacity that is set anew is believed again: seldom then */
 	if (pick(500) == 0)
 		saying = pick(SAYINGS);
 	if (pick(saying == SILENT ? 60 : 1000) == 0) {
@@ -500,8 +501,8 @@ START_TEST(released_by_chance)
 	by_chance_with(3, 100, 30, false, n);
 	by_chance_with(1, 1500, 300, false, n);
 	/*
-	 * Until some of it was on workers whose capacity is not believed. That
-	 * takes a long round, so these are whole in a short run too.
+	 * Goes on until blocks were on workers whose capacity is not believed.
+	 * This takes a long round, so these are whole in a short run too.
 	 */
 	for (block = 0; contradicted <= 10 && block < 40; block++)
 		by_chance_with(1 + block % 4, 700, 1500, false, 4000);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * world.c - a library index and a model side by side: how one is made, how
- * an operation's prompt gets into both, and what must be equal.
+ * world.c - a library index and a model side by side: makes both, puts an
+ * operation's prompt into both, and compares results.
  *
  * In a world with a region that is too small (config.full) the library may hold
  * less than the model. There the model is an upper bound, and the library's
@@ -46,7 +46,7 @@ world_disarm(unsigned fail)
 
 /* -------------------------------------------------------------- make --- */
 
-/* Aliases that no world uses up; and what stays free for a path. */
+/* No world uses up the aliases; the rest stays free for a path. */
 enum { ALIASES = 4096, ROOM_OF_EVENTS = 96 << 10 };
 enum { AGES_OF_ONE = 1032 }; /* bytes that a worker takes for ages */
 
@@ -287,8 +287,8 @@ give_bytes(struct world *w, const struct kvr_scope *s)
 }
 
 /*
- * In one call, or (cut > 0) in pieces. Then the scope is given at the beginning
- * or, where the hash allows it, at the end.
+ * Gives the prompt in one call, or (cut > 0) in pieces. With pieces, the scope
+ * is given at the beginning or, where the hash allows it, at the end.
  */
 static int
 give(struct world *w, size_t cut)

@@ -6,7 +6,7 @@
  *                   the library and a path of the model; compares results
  *   world_check.c   compares everything that can be read
  *   steps.c         does the operations on prompts and leases
- *   steps_events.c  does those on what engines say of their caches
+ *   steps_events.c  does those on events of engines about their caches
  *   steps_rest.c    does those on workers, time and the whole; runs them all
  */
 #ifndef TESTS_WORLD_H
@@ -28,7 +28,7 @@ struct world_slot {
 	uint32_t scope;
 };
 
-/* What kvr_stats must have counted. */
+/* The counts that kvr_stats must return. */
 struct world_counts {
 	uint64_t observes, lease_opens, lease_commits, lease_finishes;
 	uint64_t lease_aborts, lease_reaps;
@@ -53,9 +53,9 @@ struct world {
 	size_t n_tokens;
 	uint32_t scope;
 	uint64_t *prefix, *sequence;
-	size_t room;          /* in tokens and in each of those two */
+	size_t room;          /* in tokens, prefix and sequence */
 	struct model_path path;
-	struct kvr_overlap found[OPS_NAMES]; /* what a match must return */
+	struct kvr_overlap found[OPS_NAMES]; /* result that a match must have */
 	size_t n_found;
 	struct kvr_request request;
 	struct world_counts counts;
@@ -71,7 +71,7 @@ int world_make(struct world *w, const struct ops_config *c,
     struct ops_failure *failure);
 void world_end(struct world *w);
 
-/* Notes what differs, printf-like, and returns -1. */
+/* Notes a difference, printf-like, and returns -1. */
 int world_fail(struct world *w, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
@@ -91,7 +91,7 @@ int world_fail(struct world *w, const char *format, ...)
 void world_arm(unsigned fail);
 bool world_disarm(unsigned fail);
 
-/* Moves the clock as the operation says; sets call and time. */
+/* Moves the clock by the operation; sets call and time. */
 void world_move_time(struct world *w, const struct op *o);
 /* A call at `now`: sets call and time. */
 void world_look_at_clock(struct world *w, int64_t now);
@@ -100,18 +100,18 @@ int world_room(struct world *w, size_t n);
 /* The current prompt: the operation's, after the first `n` tokens. */
 int world_prompt(struct world *w, const struct op *o, uint32_t scope,
     size_t n);
-/* The same prompt, resumed from what was saved of its first `cut` tokens. */
+/* Sets the same prompt, resumed from the saved state of `cut` tokens. */
 int world_resume(struct world *w, const struct op *o, size_t cut);
 const struct kvr_request *world_request(struct world *w,
     const struct op *o);
 uint64_t world_tokens_of(const struct world *w, uint64_t units);
 uint64_t world_prompt_tokens(const struct world *w);
 
-/* Matches and compares; found is then what any match must return. */
+/* Matches and compares; found is then the result any match must have. */
 int world_match(struct world *w, const struct op *o);
 /*
- * found and a choice from it, or what kvr_route chooses where kvr_choose cannot
- * be told how much counts; returns the choice's result.
+ * Compares found and a choice from it, or the choice of kvr_route where
+ * kvr_choose has no way to learn how much counts; returns the choice's result.
  */
 int world_choose(struct world *w, const struct op *o,
     const struct kvr_request *r, struct kvr_decision *out);
@@ -119,9 +119,9 @@ int world_same_decision(struct world *w, const struct kvr_decision *got,
     const struct kvr_decision *want);
 const struct kvr_overlap *world_found(const struct world *w, uint64_t id);
 /*
- * Its tokens that count: an engine finds whole blocks of its own and computes
- * at least one token. That is allowed for where something better than time
- * tells what it has.
+ * Returns the tokens that count: an engine finds whole blocks of its own and
+ * computes at least one token. This applies only to workers whose blocks are
+ * known by something better than time.
  */
 uint64_t world_usable(const struct world *w, const struct kvr_overlap *v);
 
@@ -138,7 +138,7 @@ int world_check_empty(struct world *w);
 
 /* steps.c, for steps_rest.c: one operation, 0 if all was equal. */
 int step_same(struct world *w, const char *call, int got, int want);
-/* The operation's worker, and what a call on it must return. */
+/* Returns the operation's worker, and the result of a call on it. */
 uint64_t step_worker(const struct world *w, const struct op *o, int *want);
 /* A writing call succeeded; counter may be NULL. */
 int step_wrote(struct world *w, uint64_t *counter);
@@ -158,7 +158,7 @@ int step_reap(struct world *w, const struct op *o);
 int step_events(struct world *w, const struct op *o);
 int step_events_anew(struct world *w, const struct op *o);
 int step_events_lost(struct world *w, const struct op *o);
-/* What all streams are, and where the last prompt is. */
+/* Compares all streams, and the place of the last prompt. */
 int step_glance_events(struct world *w, const struct op *o);
 /* Are the blocks of this worker to be known by its engine's names? */
 bool step_has_events(const struct world *w, uint32_t name);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * world_check.c - what must be equal between library and model at any time,
- * after all that is due has been reclaimed, and when everything is removed.
+ * world_check.c - library and model must be equal at any time, after all due
+ * entries have been reclaimed, and when everything is removed.
  */
 #include "world.h"
 
@@ -170,7 +170,7 @@ world_check_expired(struct world *w)
 		return world_fail(w, "%" PRIu64 " held blocks, must %" PRIu64,
 		    s.held_blocks, held);
 	/*
-	 * What leases of a removed worker still pin stays in the tree, and so
+	 * Blocks pinned by leases of a removed worker stay in the tree, and so
 	 * do the lost ends of runs.
 	 */
 	if (model_void_leases(w->m) > 0 || w->c->events > 0
