@@ -2,8 +2,9 @@
 /*
  * chats_agents.c - see chats_agents.h.
  *
- * sessions.h says how long the prompt of a request is and whether it contains
- * the output before it. What is new in it is the difference of two lengths:
+ * sessions.h defines how long the prompt of a request is and whether it
+ * contains the output before it. The new part is the difference of two
+ * lengths:
  *
  *   request  | head | task |                        input 1
  *   next     | head | task | answer | results |     input 2
@@ -37,7 +38,7 @@ enum {
 };
 enum { HEAD_SEED = 16, FAMILY_SEED, NAME_SEED, WORDS_SEED };
 
-/* Of a family: 0 for its agents, 1 for their sub-agents. */
+/* The head of a family: 0 for its agents, 1 for their sub-agents. */
 struct head {
 	char *system; /* JSON: a message, or a text */
 	char *tools;  /* JSON: a list */
@@ -368,7 +369,7 @@ agents_most(const struct chats_options *o)
 
 /* --------------------------------------------------------------- making --- */
 
-/* Pauses have the mean that the options say. */
+/* Gives pauses the mean in the options. */
 static void
 scale_pauses(struct session *s, int64_t think_ns)
 {

@@ -52,7 +52,7 @@ struct agents_request {
 /* Takes the next one. False: no memory. */
 bool agents_take(struct agents *a, struct agents_request *out);
 /*
- * Its response has ended `now` nanoseconds from the start. Answer NULL: it
+ * The response has ended `now` nanoseconds from the start. Answer NULL: it
  * failed, and the conversation goes on without it. False: no memory.
  */
 bool agents_ended(struct agents *a, uint64_t ticket,

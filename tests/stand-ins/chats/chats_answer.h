@@ -25,7 +25,7 @@ struct answer_buffer {
 
 enum { ANSWER_CALLS_MAX = 16 }; /* further ones are a failure */
 
-/* Of a tool, each text without its quotes. */
+/* A call of a tool, each text without its quotes. */
 struct answer_call {
 	struct answer_buffer id;
 	struct answer_buffer name;

@@ -9,9 +9,9 @@
  *   results    tool, one for each call        user, with tool_result
  *              without a call: user           without a call: user
  *
- * An answer is put back as clients do: what the engine said, as it said it. A
- * message is never changed once it is there, so each request begins with the
- * messages of the one before it, byte for byte.
+ * Clients put back the engine's answer as it came; so does this. A message is
+ * never changed once it is there, so each request begins with the messages of
+ * the one before it, byte for byte.
  */
 #ifndef KVROUTE_CHATS_HISTORY_H
 #define KVROUTE_CHATS_HISTORY_H
@@ -39,7 +39,7 @@ bool history_add(struct history *h, const char *json, size_t length);
 bool history_say(struct history *h, const char *role, const char *text,
     size_t length);
 bool history_answer(struct history *h, const struct chats_answer *a);
-/* What the tools returned: the calls of the last answer have a part each. */
+/* Adds the tools' results: the calls of the last answer have a part each. */
 bool history_results(struct history *h, enum chats_endpoint endpoint,
     const char *text, size_t length);
 

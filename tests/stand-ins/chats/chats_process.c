@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The whole of a small file below /proc/PID; false: there is none. */
+/* Reads the whole of a small file below /proc/PID; false: it does not exist. */
 static bool
 read_file(int pid, const char *name, char *out, size_t capacity)
 {
@@ -31,7 +31,7 @@ read_file(int pid, const char *name, char *out, size_t capacity)
 	return n > 0;
 }
 
-/* Of all threads, in ticks. The name in parentheses may have any bytes. */
+/* Sums all threads, in ticks. The name in parentheses may have any bytes. */
 static bool
 ticks_ns(int pid, uint64_t *out)
 {
@@ -51,7 +51,7 @@ ticks_ns(int pid, uint64_t *out)
 	return true;
 }
 
-/* Of running threads; the time of ended ones is lost. */
+/* Returns the time of running threads; that of ended ones is lost. */
 static uint64_t
 scheduled_ns(int pid)
 {

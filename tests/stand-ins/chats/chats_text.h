@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * chats_text.h - what users and tools write.
+ * chats_text.h - texts of users and tools.
  *
  * The texts are generated words, so that no two users send the same by chance.
  * They include numbers and letters outside ASCII, which engines and routers may

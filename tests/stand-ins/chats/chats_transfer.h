@@ -32,7 +32,7 @@ struct transfer {
 /* `owner` becomes the handle's CURLINFO_PRIVATE. */
 void transfer_make(struct transfer *t, const struct chats_options *o,
     const char *url, void *owner);
-/* Then the handle can be added to others. The headers must outlive it. */
+/* Afterwards the handle can be added to others. The headers must outlive it. */
 void transfer_begin(struct transfer *t, const struct curl_slist *headers);
 /* After libcurl ended it with `e`. The answer is complete if CHATS_OK. */
 enum chats_outcome transfer_end(struct transfer *t, CURLcode e, int64_t now);

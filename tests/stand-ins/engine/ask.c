@@ -113,7 +113,7 @@ add_tool(struct ask *a, struct json_object *tool)
 		a->n_tools++;
 }
 
-/* Those without a name cannot be called. */
+/* Tools without a name cannot be called. */
 static void
 read_tools(struct ask *a, struct json_object *o)
 {

@@ -47,9 +47,9 @@ struct ask {
 	uint32_t max_tokens;      /* 0: the engine's default */
 	struct token_list *prompts;
 	size_t n_prompts;
-	char **tools;             /* names of those that may be called */
+	char **tools;             /* names of the tools that may be called */
 	size_t n_tools;
-	bool store;               /* /v1/responses, as what follows */
+	bool store;               /* of /v1/responses, as the members below */
 	char *previous;           /* the response before, or NULL */
 	char *conversation;       /* or NULL */
 	struct json_object *items; /* earlier ones, input; NULL: to be lost */
@@ -58,7 +58,7 @@ struct ask {
 	char error[160];
 };
 
-/* Reads n bytes of a body; the result is a->status. Then ask_free. */
+/* Reads n bytes of a body; the result is a->status. ask_free frees a. */
 void ask_read(struct ask *a, int kind, const struct ask_rules *rules,
     const char *body, size_t n);
 void ask_free(struct ask *a);

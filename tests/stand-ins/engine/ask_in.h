@@ -19,7 +19,7 @@ const char *ask_string(struct ask *a, struct json_object *o,
 bool ask_list(struct ask *a, struct json_object *list, const char *name);
 /* Parses n bytes; errors are those of a body. */
 struct json_object *ask_parse(struct ask *a, const char *body, size_t n);
-/* Reads what a response goes on from, and makes a->items. */
+/* Reads the state that a response goes on from, and makes a->items. */
 void ask_items(struct ask *a, struct json_object *o,
     const struct ask_rules *rules);
 /* Makes the prompts of a body that is an object. */

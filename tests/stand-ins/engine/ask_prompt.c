@@ -179,7 +179,7 @@ add_content(struct ask *a, struct token_list *t, struct json_object *content)
 
 /* ------------------------------------------------------------- messages --- */
 
-/* Of the model, in /v1/responses: a message, a call, reasoning. */
+/* Is this the model's, in /v1/responses: a message, a call, reasoning? */
 static bool
 is_said(struct json_object *item)
 {

@@ -44,7 +44,7 @@ add_input(struct ask *a, struct json_object *input)
 	}
 }
 
-/* Items that were kept; the id. NULL: there are none, and why is told. */
+/* Adds kept items; returns the id. NULL: not found, and an error is set. */
 static char *
 add_kept(struct ask *a, const struct ask_rules *rules, enum kept_kind kind,
     const char *id)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * blocks.h - what the named blocks of an engine hold: their tokens and what is
- * before them. A block is known as long as it is held: by each sequence that
- * has it in its prompt or output, by the cache, and by news that tell of it.
+ * blocks.h - the contents of an engine's named blocks: their tokens and the
+ * block before them. A block is known as long as it is held: by each sequence
+ * that has it in its prompt or output, by the cache, and by events about it.
  */
 #ifndef KVROUTE_BLOCKS_H
 #define KVROUTE_BLOCKS_H
@@ -16,14 +16,14 @@ struct blocks;
 struct block {
 	uint64_t name;
 	uint64_t before;    /* the name of the block before it */
-	bool first;         /* there is none before it */
-	bool cached;        /* as far as news have told */
+	bool first;         /* no block is before it */
+	bool cached;        /* by the events so far */
 	const char *salt;   /* of the first block; NULL: none */
 	const char *adapter; /* NULL: none */
 	const uint32_t *tokens;
 };
 
-/* Of blocks with so many tokens. NULL: no memory. */
+/* Blocks have so many tokens. NULL: no memory. */
 struct blocks *blocks_new(uint32_t tokens);
 void blocks_free(struct blocks *b);
 /* Copies and holds it, whether it is known or not. NULL: no memory. */

@@ -2,7 +2,7 @@
 /*
  * call.c - a request to one of the endpoints, from its body to its response.
  *
- * Each choice of each prompt is a sequence. Its output is generated before it
+ * Each choice of each prompt is a sequence. The output is generated before it
  * begins. Usage is the sum.
  */
 #include "server.h"
@@ -47,7 +47,7 @@ struct call {
 	struct evbuffer *out;
 };
 
-/* Of the request's rank. */
+/* Returns the serving of the request's rank. */
 static struct serving *
 serving_of(const struct call *c)
 {
@@ -99,7 +99,7 @@ send_headers(struct call *c)
 	evhttp_send_reply_start(request, 200, NULL);
 }
 
-/* Sends what is ready. */
+/* Sends all finished parts. */
 static void
 flush(struct call *c)
 {
@@ -211,7 +211,7 @@ make_output(struct call *c, size_t i, uint64_t seed, struct token_list *prompt)
 	return output_make(&c->reply.choices[i].output, &facts, prompt);
 }
 
-/* Of several models those after the first are its adapters. */
+/* Models after the first are its adapters. */
 static const char *
 adapter_of(const struct ask_rules *rules, const char *model)
 {

@@ -2,7 +2,7 @@
 /*
  * kvroute-engine - simulates inference engines over HTTP, to test routers.
  *
- * It responds as vLLM does and computes nothing. Its cache differs on purpose
+ * It responds as vLLM does and computes nothing. The cache differs on purpose
  * from a router's model: it has tokens instead of bytes, a template that the
  * router does not see, another block size, and its own eviction order
  * (tokenizer.h, ask.h, serving.h).

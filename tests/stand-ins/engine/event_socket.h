@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * event_socket.h - what one rank publishes, and what it sends again.
+ * event_socket.h - one rank's socket for events, and for replays.
  *
  *   PUB     topic | number | batch
  *   ROUTER  address | empty | number
@@ -28,7 +28,7 @@ struct event_socket_facts {
 	size_t keep;         /* batches, for replays */
 };
 
-/* NULL: it failed; errno says why, for zmq_strerror. */
+/* NULL: it failed; errno has the reason, for zmq_strerror. */
 struct event_socket *event_socket_open(struct event_base *base, void *context,
     const struct event_socket_facts *facts);
 void event_socket_close(struct event_socket *s);
