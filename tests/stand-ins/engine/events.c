@@ -39,7 +39,7 @@ struct events {
 	bool failed;
 };
 
-/* Of an item: where its hashes and tokens begin. */
+/* The places where an item's hashes and tokens begin. */
 struct span {
 	size_t hashes, tokens;
 };
@@ -276,7 +276,7 @@ add_stored(struct events *e, const struct rank *r, const struct block *block)
 		last_item(e)->n_tokens += e->place.block_tokens;
 }
 
-/* vLLM has an event for each; SGLang has one for what goes together. */
+/* vLLM has an event for each; SGLang has one for neighbours. */
 static void
 add_removed(struct events *e, const struct rank *r, uint64_t name)
 {
@@ -308,9 +308,9 @@ settle(struct events *e)
 }
 
 /*
- * A group of layers with a window says of the same prompts that it has the last
- * blocks only, though it names all tokens; and has forgotten them a batch
- * later. A reader that takes these for blocks of the full group is soon wrong.
+ * A group of layers with a window has only the last blocks of the same
+ * prompts, though its event names all tokens; a batch later it has forgotten
+ * them. A reader that takes these for blocks of the full group is soon wrong.
  */
 static void
 add_beside(struct events *e, struct rank *r)
@@ -348,7 +348,7 @@ add_beside(struct events *e, struct rank *r)
 	}
 }
 
-/* Those of the second group, to be removed in the next batch. */
+/* Notes the blocks of the second group, to be removed in the next batch. */
 static void
 remember_beside(struct events *e, struct rank *r)
 {

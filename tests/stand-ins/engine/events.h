@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * events.h - what an engine publishes of its cache, as vLLM and SGLang do.
+ * events.h - publishes events of an engine's cache, as vLLM and SGLang do.
  *
  *   serving_change -> items -> batch        -> sockets
  *                              event_pack.h    event_socket.h
  *
- * Each rank has sockets and numbers of its own. Its hashes are not those of
- * other ranks, nor of another life: each is the block's name mixed with a
- * number of that life.
+ * Each rank has sockets and numbers of its own. Each hash is the block's name
+ * mixed with a number of the rank's life, so it differs between ranks and
+ * lives.
  *
- * What sends needs libzmq and msgpack-c. Without these events_none.c stands in
+ * The sender needs libzmq and msgpack-c. Without these events_none.c stands in
  * the place of events.c, and there are no events.
  */
 #ifndef KVROUTE_ENGINE_EVENTS_H
@@ -27,7 +27,7 @@ struct events_facts {
 	enum event_form form;
 	uint32_t keep;         /* batches, for replays */
 	uint32_t lose;         /* one batch in so many; 0: none */
-	uint32_t window;       /* of a second group; 0: there is none */
+	uint32_t window;       /* of a second group; 0: no second group */
 };
 
 struct events_place {
@@ -53,13 +53,13 @@ void events_free(struct events *e);
 bool events_open(struct events *e, char *why, size_t room);
 /* The engine ends: another life begins when it is opened again. */
 void events_close(struct events *e);
-/* Publishes what has happened there. False: no memory. */
+/* Publishes the changes of a rank's cache. False: no memory. */
 bool events_take(struct events *e, uint32_t rank, struct serving *s,
     bool lost);
 bool events_clear(struct events *e, uint32_t rank);
 /* The number of the rank's next batch. */
 uint64_t events_next(const struct events *e, uint32_t rank);
-/* Of an endpoint tcp://HOST:PORT, what a rank has; false: another kind. */
+/* Returns a rank's endpoint tcp://HOST:PORT; false: another kind. */
 bool events_port(const struct events *e, uint32_t rank, char *host,
     size_t room, uint32_t *port);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * inspect.c - what a cache holds, for tests that compare predictions with it;
- * and the requests that empty it.
+ * inspect.c - the contents of a cache, for tests that compare predictions with
+ * it; and the requests that empty it.
  *
  *   POST /cached  a body as for /v1/completions; nothing is run
  *        {"ranks":[{"held":TOKENS,"events":NUMBER},...]}

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * kept.h - what an engine keeps of /v1/responses, by id, in memory.
+ * kept.h - objects of /v1/responses that an engine keeps in memory, by id.
  *
  *                 object            items
- *   response      as GET tells it   i i i | o o   the input it was made from,
+ *   response      as GET has it     i i i | o o   the input it was made from,
  *                                                 then its output
- *   conversation  as GET tells it   i o i i o     of all turns
+ *   conversation  as GET has it     i o i i o     of all turns
  *
- * The items are what comes before the input of the next turn. They are counted
- * by JSON-C and shared between the turns of a chain; only the lists are not.
+ * The items come before the input of the next turn. They are counted by JSON-C
+ * and shared between the turns of a chain; only the lists are not.
  *
  * There are at most so many things of each kind: the one that was made first
  * leaves. Ids look alike in all engines, and none comes twice.
@@ -41,8 +41,8 @@ void kept_empty(struct kept *k);
 /* A new id. */
 void kept_id(struct kept *k, enum kept_kind kind, char id[KEPT_ID_SIZE]);
 /*
- * Keeps what has an id of its own; takes references to object and items.
- * False: no memory, and nothing has changed but what has left.
+ * Keeps a thing with an id of its own; takes references to object and items.
+ * False: no memory, and nothing has changed but evictions.
  */
 bool kept_add(struct kept *k, enum kept_kind kind,
     const struct kept_thing *thing);

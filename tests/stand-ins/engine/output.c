@@ -144,7 +144,7 @@ arguments(struct rng *rng)
 
 /* ---------------------------------------------------------------- parts --- */
 
-/* What was added since `first` is a part. */
+/* Makes the tokens added since `first` a part. */
 static struct output_part *
 part(struct output *o, enum output_kind kind, size_t first)
 {

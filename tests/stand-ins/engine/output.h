@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * output.h - what kvroute-engine generates: the parts of an answer.
+ * output.h - the output of kvroute-engine: the parts of an answer.
  *
  *   reasoning | text | call | call
  *
@@ -51,7 +51,7 @@ struct output {
 struct output_facts {
 	uint64_t seed;
 	size_t tokens;      /* above 0; of text and reasoning */
-	size_t most;        /* with calls; what would take more is text */
+	size_t most;        /* of calls; longer ones become text */
 	uint32_t one_in;    /* calls: one answer in so many; 0: none */
 	bool reasoning;
 	char *const *tools; /* names */

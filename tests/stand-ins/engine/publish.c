@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * publish.c - what an engine says about its KV cache.
+ * publish.c - an engine's published facts about its KV cache.
  *
  *   vllm         GET /metrics           vllm:cache_config_info{...} 1.0
  *   sglang       GET /server_info,      {"max_total_num_tokens":...}
@@ -9,9 +9,9 @@
  *   trtllm       GET /metrics           [{"numActiveRequests":...},...]
  *   none                                metrics without that line
  *
- * As SGLang does without its switch, the two have no /metrics. TensorRT-LLM's
- * are a list of what happened since it was last read; of that this one has the
- * beginning and the end, or nothing.
+ * SGLang without its switch and TensorRT-LLM have no /metrics. TensorRT-LLM's
+ * is a list of the events since it was last read; this one has the beginning
+ * and the end of it, or nothing.
  */
 #include "server.h"
 
@@ -26,7 +26,7 @@ is_sglang(const struct server *s)
 	    s->facts->publish == PUBLISH_SGLANG_OLD;
 }
 
-/* Of windows; `none`: as the engine writes that there are none. */
+/* Writes the window; `none`: the engine's word for no window. */
 static void
 put_window(const struct server *s, struct evbuffer *body, const char *none)
 {
@@ -121,7 +121,7 @@ publish_iterations(struct link *l, struct evbuffer *body)
 	server_answer(l, 200, body);
 }
 
-/* Where its events are, as SGLang says it; null: nowhere, or no port. */
+/* Writes the events' address as SGLang does; null: no events, or no port. */
 static void
 put_events(const struct server *s, struct evbuffer *body)
 {

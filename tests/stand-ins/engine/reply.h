@@ -22,7 +22,7 @@
 /* How usage reports cached tokens. */
 enum reply_usage {
 	USAGE_VALUE,      /* always */
-	USAGE_NULL_FOR_0, /* null if there are none */
+	USAGE_NULL_FOR_0, /* null for 0 tokens */
 	USAGE_NULL,       /* null always */
 	USAGE_NONE        /* no usage */
 };

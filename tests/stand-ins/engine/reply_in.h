@@ -26,8 +26,8 @@ bool reply_cached_known(const struct reply *r);
 /* /v1/chat/completions, /v1/completions */
 void openai_first(struct reply *r);
 /*
- * Of each format: a part begins, has so many tokens more, ends. `i` is its
- * index. Messages and responses have one choice.
+ * Each format has these: a part begins, has so many tokens more, ends. `i` is
+ * its index. Messages and responses have one choice.
  */
 void openai_begin(struct reply *r, size_t choice, size_t i);
 void openai_text(struct reply *r, size_t choice, size_t i, size_t first,

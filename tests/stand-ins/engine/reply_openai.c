@@ -72,7 +72,7 @@ part_of(const struct reply *r, size_t choice, size_t i)
 	return &r->choices[choice].output.parts[i];
 }
 
-/* Of all calls of a choice. */
+/* Returns the index among all calls of a choice. */
 static size_t
 call_index(const struct reply *r, size_t choice, size_t i)
 {

@@ -92,7 +92,7 @@ put_usage(struct reply *r)
 	    r->prompt + r->generated);
 }
 
-/* What it went on from; ids are the engine's own. */
+/* Writes the response it went on from; ids are the engine's own. */
 static void
 put_state(struct reply *r)
 {

@@ -249,7 +249,7 @@ get_metrics(struct link *l, struct evbuffer *body)
 
 static const struct {
 	const char *path;
-	int kind;         /* of a call, or one of these */
+	int kind;         /* of a call; 0: get or post */
 	void (*get)(struct link *l, struct evbuffer *body);
 	void (*post)(struct link *l, struct evbuffer *body);
 } paths[] = {

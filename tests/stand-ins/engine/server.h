@@ -4,13 +4,13 @@
  *
  *   connection -> request -> path -> /v1/...   call.c    runs through serving
  *                                              and may be kept (kept.h)
- *                                    .../ID    stored.c  what is kept
+ *                                    .../ID    stored.c  kept answers
  *                                    /fault    fault.c
  *                                    others    server.c  response at once,
- *                                              publish.c that of its cache,
+ *                                              publish.c load and cache,
  *                                              inspect.c
  *
- * What happens in caches is published by events.h.
+ * Changes of caches are published by events.h.
  *
  * A link is a connection from its first request to its end. It has one request
  * at a time; a call of that request ends with the link:
@@ -127,14 +127,14 @@ struct server_place {
 struct server *server_new(struct event_base *base,
     const struct server_facts *facts, const struct server_place *place);
 void server_free(struct server *s);
-/* Empties caches, and what is kept. False: no memory. */
+/* Empties caches and kept answers. False: no memory. */
 bool server_empty(struct server *s);
 bool server_listen(struct server *s);
 void server_refuse(struct server *s);
 /* Sets its rate relative to real time. */
 void server_set_rate(struct server *s, double rate);
 int64_t server_now(const struct server *s);
-/* Runs what is due, sends new tokens, sets the timer. */
+/* Runs all due steps, sends new tokens, sets the timer. */
 void server_run(struct server *s);
 void server_route(struct link *l);
 
@@ -158,13 +158,13 @@ void publish_config(const struct server *s, struct evbuffer *body);
 void publish_info(struct link *l, struct evbuffer *body);
 void publish_old_info(struct link *l, struct evbuffer *body);
 
-/* inspect.c: what tests ask for, and ends of caches. */
+/* inspect.c: requests of tests, and clearing of caches. */
 void inspect_cached(struct link *l, struct evbuffer *body);
 void inspect_clear(struct link *l, struct evbuffer *body);
 
 /* stored.c: keeps a response that is complete, as it was asked to. */
 void stored_keep(struct server *s, struct reply *r);
-/* Answers a request about what is kept; false: it is about something else. */
+/* Answers a request about kept answers; false: it is about something else. */
 bool stored_route(struct link *l, const char *path);
 
 /* fault.c */

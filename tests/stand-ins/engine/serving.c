@@ -2,7 +2,7 @@
 /*
  * serving.c - see serving.h.
  *
- * The number by which the engine knows a sequence is its address.
+ * The engine identifies a sequence by its address.
  */
 #include "serving.h"
 
@@ -18,7 +18,7 @@
 struct sequence {
 	struct sequence_state state;
 	uint64_t n_prompt;
-	int64_t told;         /* when its owner was told last */
+	int64_t told;         /* time of the last report to its owner */
 	bool admitted;        /* at least once */
 	bool compute_all;
 	bool is_news;
@@ -41,7 +41,7 @@ struct serving {
 	size_t n_queue, next_queued, queue_room;
 	struct block *shown;          /* of the last change taken out */
 	struct engine *engine;
-	struct serving_counts counts; /* of what has happened */
+	struct serving_counts counts; /* since the start */
 	struct sequence *sequences;   /* not dropped yet */
 	struct sequence *news;
 	bool stepping;
@@ -145,7 +145,7 @@ serving_change(struct serving *s, struct serving_change *out)
 	return true;
 }
 
-/* Blocks without contents, as of ends of outputs, are nothing to tell of. */
+/* Blocks without contents, such as ends of outputs, are not reported. */
 static void
 take_change(struct serving *s, const struct cache_change *change, bool tell)
 {
@@ -162,7 +162,7 @@ take_change(struct serving *s, const struct cache_change *change, bool tell)
 		blocks_release(s->blocks, block);
 }
 
-/* What the cache has noted; what is called next may forget contents. */
+/* Takes the noted changes of the cache; the next call may forget contents. */
 static void
 take_changes(struct serving *s, bool tell)
 {
@@ -177,7 +177,7 @@ take_changes(struct serving *s, bool tell)
 	engine_noted(s->engine);
 }
 
-/* What an admitted sequence says of blocks that were there before it. */
+/* Reports the blocks that an admitted sequence found in the cache. */
 static void
 tell_hits(struct serving *s, struct sequence *q, uint64_t hit)
 {
@@ -271,7 +271,7 @@ begin(struct serving *s)
 	s->stepping = s->step_end != INT64_MAX;
 }
 
-/* Steps follow each other without a pause; none begins on an idle engine. */
+/* Steps follow each other without a pause; an idle engine begins no step. */
 static void
 advance(struct serving *s, int64_t now)
 {
@@ -339,7 +339,7 @@ name_all(const struct serving *s, const struct sequence_facts *facts,
 	return names;
 }
 
-/* Holds the blocks of these names. False: no memory. */
+/* Holds the blocks with these names. False: no memory. */
 static bool
 hold(struct serving *s, struct sequence *q,
     const struct sequence_facts *facts, const uint64_t *names, size_t n)
@@ -466,7 +466,7 @@ serving_counts(const struct serving *s, struct serving_counts *out)
 uint64_t
 serving_held(const struct serving *s, const struct sequence_facts *facts)
 {
-	/* Of one token more: this prompt's last one counts, too. */
+	/* one token more: this prompt's last one counts, too */
 	struct engine_request r = { .tokens = facts->n_prompt + 1 };
 	uint64_t *names = name_all(s, facts, facts->n_prompt /
 	    s->facts.block_tokens);

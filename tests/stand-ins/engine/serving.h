@@ -45,7 +45,7 @@ struct serving_facts {
 	int64_t tick_ns;         /* news of one sequence are so far apart */
 	bool watched;            /* there are changes, see serving_change */
 	bool tells_hits;         /* blocks are stored again when they are hit */
-	bool has_copies;         /* so is what is computed though it is there */
+	bool has_copies;         /* so are blocks computed twice */
 };
 /* NULL: no memory. */
 struct serving *serving_new(const struct serving_facts *facts);
@@ -57,7 +57,7 @@ struct sequence_facts {
 	size_t n_prompt;    /* above 0 */
 	size_t n_answer;    /* above 0 */
 	uint64_t salt;      /* sequences share blocks only if equal */
-	const char *salt_text, *adapter; /* what made it so; NULL: nothing */
+	const char *salt_text, *adapter; /* reason for it, or NULL */
 	bool compute_all;   /* never reads the cache */
 	void *owner;        /* yours */
 };
@@ -87,8 +87,8 @@ struct sequence_state {
 struct sequence *serving_news(struct serving *s, struct sequence_state *out);
 
 /*
- * What has happened to blocks, if they are watched, in order: a block is stored
- * after the one before it.
+ * A change of blocks, if they are watched, in order: a block is stored after
+ * the one before it.
  *
  * A prompt whose blocks are all there has its last one computed again, because
  * a token must be computed. In vLLM this makes a copy: here it is stored again
@@ -103,7 +103,7 @@ struct serving_change {
 bool serving_change(struct serving *s, struct serving_change *out);
 /* Empties the cache, without changes. False: sequences run; nothing is done. */
 bool serving_clear(struct serving *s);
-/* Of these tokens, those in leading cached blocks. UINT64_MAX: no memory. */
+/* Counts the tokens in leading cached blocks. UINT64_MAX: no memory. */
 uint64_t serving_held(const struct serving *s,
     const struct sequence_facts *facts);
 

@@ -31,7 +31,7 @@ parse(struct evbuffer *out)
 
 /* -------------------------------------------------------------- keeping --- */
 
-/* The response as GET tells it, whatever of it was sent. NULL: no memory. */
+/* Returns the response for GET, even if a part was sent. NULL: no memory. */
 static struct json_object *
 object_of(struct reply *r)
 {
@@ -90,7 +90,7 @@ check(struct ask *a, struct json_object *o)
 			    "items");
 }
 
-/* NULL: it is wrong, which was told. */
+/* NULL: it is wrong, and an error was sent. */
 static struct json_object *
 read_body(struct link *l)
 {
@@ -275,7 +275,7 @@ static const struct {
 	{ "/v1/conversations/", KEPT_CONVERSATION }
 };
 
-/* What is behind an id. */
+/* The paths behind an id. */
 static const struct way {
 	enum kept_kind kind;
 	const char *path;
@@ -311,7 +311,7 @@ way_of(enum kept_kind kind, const char *path, enum evhttp_cmd_type command,
 	return NULL;
 }
 
-/* `rest` is an id and what is behind it. */
+/* `rest` is an id and the path behind it. */
 static void
 answer(struct link *l, enum kept_kind kind, const char *rest,
     struct evbuffer *body)
