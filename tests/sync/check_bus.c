@@ -5,9 +5,9 @@
  *   check-bus --list redis|nats
  *   check-bus redis|nats CASE SCRATCH RELAY
  *
- * A case prints what it finds wrong, and nothing else. It starts a server of
- * its own on a free port, kills and stops it. A frame is its number, from 1,
- * and as many bytes as the number says.
+ * A case prints the errors that it finds, and nothing else. It starts a server
+ * of its own on a free port, kills and stops it. A frame is its number, from
+ * 1, followed by as many bytes.
  */
 #include "bus.h"
 #include "little.h"
@@ -29,7 +29,7 @@
 #include <unistd.h>
 
 enum {
-	PATIENCE_S = 60,    /* then what is awaited does not come */
+	PATIENCE_S = 60,    /* longest wait */
 	FRAMES_MAX = 20000,
 	PEERS_MAX = 4,
 	ARGS_MAX = 24,
@@ -77,7 +77,7 @@ free_port(void)
 	return ntohs(at.sin_port);
 }
 
-/* Its output goes to a file of the scratch folder. */
+/* The output goes to a file of the scratch folder. */
 static pid_t
 run(const char *output, const char *const *args)
 {
@@ -238,7 +238,7 @@ leave(struct peer *p)
 	p->bus = NULL;
 }
 
-/* How many of these numbers never came? */
+/* Counts the numbers that never came. */
 static uint64_t
 missing(const struct peer *p, uint64_t from, uint64_t to)
 {
@@ -298,8 +298,8 @@ server_comes_late(void)
 }
 
 /*
- * What comes after is received; before and after, nothing goes backwards. What
- * a server has taken but not confirmed would come twice.
+ * Later frames are received; nothing goes backwards before or after. Frames
+ * that a server has taken but not confirmed would come twice.
  */
 static void
 server_killed(void)
@@ -516,7 +516,7 @@ late_link(void)
 	_exit(0);
 }
 
-/* What counts as sent is not on its way any more when the bus is closed. */
+/* A frame that counts as sent has arrived when the bus is closed. */
 static void
 sent_is_not_lost(void)
 {
@@ -555,7 +555,7 @@ the_end_is_bounded(void)
 	alarm(0);
 }
 
-/* A thousand frames, and what the relay says of them. */
+/* Sends a thousand frames, and reads the relay's report about them. */
 static void
 through_relay(const char *const *fates, struct peer **to,
     unsigned long long *counts)
@@ -642,7 +642,7 @@ log_is_kept(void)
 	START("--appendonly", "yes", "--appendfsync", "always");
 	UNTIL(b->last == 150);
 	IS(missing(b, 1, 150) == 0 && bus_counts(b->bus).gaps == 0);
-	/* A new peer sees what comes, or what it asks for. */
+	/* A new peer sees new frames, or the ones that it asks for. */
 	c = peer();
 	UNTIL(bus_connected(c->bus));
 	send_all(a, 200, 210);
@@ -725,8 +725,8 @@ cli(const char *const *words)
 #define CLI(...) cli((const char *const []){ __VA_ARGS__, NULL })
 
 /*
- * As when the clock of the server was set back: an entry from far ahead, and
- * then a log that begins anew, with ids that are smaller than what was read.
+ * The clock of the server was set back: an entry comes from far ahead, and
+ * then a log begins anew, with ids smaller than those read.
  */
 static void
 log_with_smaller_ids(void)
@@ -821,7 +821,7 @@ start_with(const char *configuration)
 	START("-c", path);
 }
 
-/* What the server would not take is dropped, and the rest goes on. */
+/* A frame that the server would not take is dropped, and the rest goes on. */
 static void
 payload_is_bounded(void)
 {
@@ -979,7 +979,7 @@ log_entries(void)
 	return strtoull(text, NULL, 10);
 }
 
-/* Frames of 3 kB: as many as fit, and what Redis keeps more. */
+/* Frames have 3 kB: the log keeps as many as fit, and the excess of Redis. */
 static void
 log_is_bounded_in_bytes(void)
 {
@@ -1078,7 +1078,7 @@ questions(void)
 	UNTIL(a->last == 400 && b->last == 400);
 	IS(a->answers == 200 && b->answers == 0);
 	IS(b->took == 2 && !b->damaged && !c->damaged);
-	/* Another one, and what is late for the first is not for it. */
+	/* Another one begins; a late reply to the first does not reach it. */
 	bus_ask_end(a->bus);
 	b->reply[0] = '\0';
 	IS(ask(a, 3));
@@ -1088,7 +1088,7 @@ questions(void)
 	IS(a->answers == 201);
 }
 
-/* What a question says goes to no stream or subject but one for answers. */
+/* A question goes to no stream or subject but one for answers. */
 static void
 answers_go_nowhere_else(void)
 {

@@ -6,14 +6,14 @@
  *
  *	drive FILE SEED SECONDS RATE PROMPTS
  *
- * Then it ends all that are open and prints how many requests it had, how many
- * of them failed, and the 99th percentile of the thread's CPU time for one, in
- * microseconds. A request fails if no worker can be chosen for it. That a lease
- * is gone, because another process died in the middle of a write and the region
- * was emptied, is no failure.
+ * At last it ends all open ones and prints how many requests it had, how many
+ * failed, and the 99th percentile of the thread's CPU time for one, in
+ * microseconds. A request fails if no worker can be chosen for it. A lease may
+ * be gone without failure, if another process died in the middle of a write
+ * and the region was emptied.
  *
- * Like the nginx module it ends what kvroute-sync has brought when that is
- * silent for 3 s, and at its start what it left itself when it was killed.
+ * Like the nginx module it ends kvroute-sync's leases when that is silent for
+ * 3 s, and, at its start, those it left itself when it was killed.
  */
 #include "rng.h"
 

@@ -6,8 +6,8 @@
  *
  *	forge url name frames region
  *
- * All but the last say that every worker was reset. The rule is otherwise that
- * of the region.
+ * All but the last report that every worker was reset. The rule is otherwise
+ * that of the region.
  */
 #include "bus.h"
 #include "frame.h"

@@ -90,7 +90,7 @@ draw_chain(struct rng *rng, struct frame_record *r)
 	r->first_block = draw(rng, 4);
 }
 
-/* What is said of a worker, and HELLO. */
+/* Draws a record about a worker, or HELLO. */
 static void
 draw_worker(struct rng *rng, struct frame_record *r, struct frames_room *room)
 {

@@ -6,9 +6,9 @@
  *
  * loss and twice are per cent of the frames, delay and jitter milliseconds:
  * each copy of a frame is late by `delay` and a part of `jitter`, so frames
- * overtake each other. What happens to the i-th frame depends on the seed and i
- * alone. After so many frames (0: never) or SIGTERM it sends what is late, and
- * prints how many frames it has seen, lost and sent twice.
+ * overtake each other. The fate of the i-th frame depends on the seed and i
+ * alone. After so many frames (0: never) or SIGTERM it sends the late ones,
+ * and prints how many frames it has seen, lost and sent twice.
  */
 #include "bus.h"
 #include "rng.h"
@@ -100,7 +100,7 @@ pass_on(struct relay *r)
 	}
 }
 
-/* What comes back on the bus to which it sends is not its business. */
+/* Frames that come back on the bus to which it sends are ignored. */
 static void
 ignore(void *context, const struct bus_message *message)
 {

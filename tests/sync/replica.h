@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * replica.h - a router and what kvroute-sync does beside it, without a bus:
- * frames wait in `sent` until a test carries them.
+ * replica.h - a router with the steps of kvroute-sync beside it, without a
+ * bus: frames wait in `sent` until a test carries them.
  */
 #ifndef KVR_REPLICA_H
 #define KVR_REPLICA_H
@@ -64,7 +64,7 @@ struct kvr_prompt *replica_prompt(struct replica *r, uint32_t prompt,
 /* The same of a tenant; 0: of none. */
 struct kvr_prompt *replica_prompt_of(struct replica *r, char tenant,
     uint32_t prompt, uint32_t blocks);
-/* What a tenant has; all zeros: it has no row. */
+/* Returns a tenant's row; all zeros: it has no row. */
 struct kvr_tenant replica_tenant(const struct replica *r, char tenant);
 uint64_t replica_worker(const struct replica *r, char name);
 /* Leading blocks of the prompt that this worker holds. */

@@ -6,8 +6,8 @@
  *	router FILE make SECRET           workers a, b, c, d; "-": no journal
  *	router FILE peers                 prints how many the report has
  *	router FILE beat                  prints it, in seconds
- *	router FILE live PROMPTS          prints who holds what of prompts 1 to
- *	                                  so many
+ *	router FILE live PROMPTS          prints the overlaps of each with
+ *	                                  prompts 1 to so many
  *	router FILE loads                 prints requests and prefill tokens of
  *	                                  each worker
  *	router FILE leases                prints how many are open

@@ -9,9 +9,9 @@
  *
  * loss and twice are per thousand of the frames on each way from one name to
  * another, delay and jitter milliseconds: each copy is late by `delay` and a
- * part of `jitter`, so frames overtake each other. After SIGUSR1 all are `late`
- * milliseconds later, until SIGUSR2. What a frame meets depends on the seed and
- * on its number on that way alone.
+ * part of `jitter`, so frames overtake each other. After SIGUSR1 all are
+ * `late` milliseconds later, until SIGUSR2. The fate of a frame depends on the
+ * seed and on its number on that way alone.
  *
  * The star hears its own copies too. An origin is at home where it was heard
  * first, and only from there its frames are carried.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * test_apply.c - what one router does becomes known to another: frames are
+ * test_apply.c - the actions of one router become known to another: frames are
  * carried by hand, whole, twice, late, in other orders, or not at all.
  */
 #include <check.h>
@@ -353,7 +353,7 @@ the_peer(const struct replica *r)
 	return peer;
 }
 
-/* What it runs, what came of it, and what of that was not applied. */
+/* The peer's running requests, its outcomes, and the records not applied. */
 START_TEST(figures_of_a_peer)
 {
 	struct kvr_worker_stats s = { .size = sizeof(s) };
@@ -379,7 +379,7 @@ START_TEST(figures_of_a_peer)
 	ck_assert_uint_eq(the_peer(b).leases, 0);
 	ck_assert_uint_eq(the_peer(b).requests, 0);
 	ck_assert_uint_gt(the_peer(b).frames, frames);
-	/* Its frames come, late: the records are dropped, and counted. */
+	/* The frames come late: the records are dropped, and counted. */
 	for (i = 0; i < 5; i++) {
 		lease = open_on(a, 2 + i, 5, 'b');
 		close_it(a, lease);
@@ -476,7 +476,7 @@ peer_of(const struct replica *r)
 	return peer;
 }
 
-/* Runs a; what it sends comes to b so late. */
+/* Runs a; b gets its frames after `delay`. */
 static void
 step_late(int64_t time, int64_t delay)
 {
@@ -844,7 +844,7 @@ START_TEST(a_recording_does_not_count_of_one_that_is_forgotten)
 }
 END_TEST
 
-/* As long as it is remembered, its numbers tell. */
+/* The numbers of a recording count as long as they are remembered. */
 START_TEST(a_recording_does_not_count_twice)
 {
 	uint64_t repeated;
@@ -895,7 +895,7 @@ START_TEST(two_are_soon_proved)
 }
 END_TEST
 
-/* A third replica says that a worker is at this epoch. */
+/* A third replica reports this epoch of a worker. */
 static void
 third_says(char worker, uint64_t epoch)
 {
@@ -922,7 +922,7 @@ START_TEST(two_that_begin_at_once_reset_nothing)
 	third_says('b', 5);
 	ck_assert_uint_eq(replica_holds(b, 1, 8, 'b'), 5);
 	ck_assert_uint_eq(replica_requests(b, 'b'), 1);
-	/* All have been heard: what is larger now is a reset that was lost. */
+	/* All have been heard: a larger epoch now is a reset that was lost. */
 	pass(3 * SECOND, 0);
 	ck_assert_uint_eq(replica_holds(a, 1, 8, 'b'), 5);
 	third_says('b', 6);
@@ -978,7 +978,7 @@ START_TEST(sums_of_loads)
 }
 END_TEST
 
-/* Each router reads by itself what an engine publishes: it is not told. */
+/* Each router reads an engine's published load itself; frames carry none. */
 START_TEST(loads_that_engines_publish)
 {
 	const struct kvr_load load = { sizeof(load), 1000, 50, 7, 0 };
@@ -1013,7 +1013,7 @@ START_TEST(a_late_starter_counts_what_runs)
 	again.origin = 23;
 	ck_assert(replica_restart(b, &again));
 	ck_assert_uint_eq(replica_requests(b, 'b'), 0);
-	/* Peers do not wait for the next second to tell. */
+	/* Peers send before the next second begins. */
 	pass(250 * MS, 0);
 	ck_assert_uint_eq(replica_leases(b), 0);
 	ck_assert_uint_eq(apply_counts(b->apply).unseen, 5);
@@ -1022,7 +1022,7 @@ START_TEST(a_late_starter_counts_what_runs)
 	ck_assert_uint_eq(replica_requests(b, 'b'), 4);
 	ck_assert_uint_eq(replica_requests(b, 'c'), 1);
 	ck_assert_uint_eq(replica_requests(b, 'd'), 0);
-	/* Those that it sees count once. */
+	/* Requests that it sees count once. */
 	open_on(a, 1, 5, 'b');
 	pass(100 * MS, 0);
 	ck_assert_uint_eq(replica_requests(b, 'b'), 5);
@@ -1037,7 +1037,7 @@ START_TEST(a_late_starter_counts_what_runs)
 	ck_assert_uint_eq(replica_requests(b, 'b'), 1);
 	ck_assert_uint_eq(replica_requests(b, 'c'), 0);
 	ck_assert_uint_eq(apply_counts(b->apply).unseen, 0);
-	/* And b did not tell that it runs them. */
+	/* b did not report them as its own. */
 	ck_assert_uint_eq(replica_requests(a, 'b'), 1);
 	finish();
 }
@@ -1056,7 +1056,7 @@ START_TEST(a_lost_beginning_counts)
 	pass(1100 * MS, 0);
 	ck_assert_uint_eq(replica_leases(b), 1);
 	ck_assert_uint_eq(replica_requests(b, 'b'), 3);
-	/* Its end is lost too: the next list says so. */
+	/* The end is lost too: the next list shows it. */
 	close_it(a, lease);
 	replica_run(a, now += 10 * MS);
 	lose(a);
@@ -1089,7 +1089,7 @@ START_TEST(a_peer_that_was_late_counts_again)
 }
 END_TEST
 
-/* Lists that others have overtaken say nothing new. */
+/* Lists that newer ones have overtaken change nothing. */
 START_TEST(an_old_list_brings_nothing_back)
 {
 	uint64_t lease;
@@ -1112,7 +1112,7 @@ START_TEST(an_old_list_brings_nothing_back)
 }
 END_TEST
 
-/* Its router goes on, and what it runs has another origin now. */
+/* The router goes on, and its running requests have another origin now. */
 START_TEST(a_daemon_that_begins_anew_ends_the_earlier_one)
 {
 	struct replica_options again = one;
@@ -1183,7 +1183,7 @@ START_TEST(what_a_journal_lost_is_listed)
 }
 END_TEST
 
-/* Of these, the oldest are: an end that was lost is repaired. */
+/* The list holds the oldest leases: an end that was lost is repaired. */
 START_TEST(more_leases_than_a_list_has)
 {
 	struct replica_options first = one, second = two;
@@ -1306,7 +1306,7 @@ START_TEST(an_end_in_a_busy_region_is_repaired)
 }
 END_TEST
 
-/* What an earlier daemon left has to end, so this one does not begin. */
+/* Leases of an earlier daemon have to end, so this one does not begin. */
 START_TEST(no_daemon_begins_in_a_busy_region)
 {
 	struct replica_options again = two;
@@ -1332,7 +1332,7 @@ remove_worker(struct replica *r, char worker)
 	    KVR_OK);
 }
 
-/* A peer that no longer knows a worker says nothing of it, for ever. */
+/* A peer that has forgotten a worker sends nothing about it, for ever. */
 START_TEST(loads_end_one_by_one)
 {
 	struct replica_options first = one, second = two;
@@ -1441,7 +1441,7 @@ START_TEST(orders_are_shared)
 }
 END_TEST
 
-/* The other side still says the first one when the second is given. */
+/* The other side still sends the first order when the second is given. */
 START_TEST(an_order_that_is_reversed_at_once)
 {
 	struct replica_options first = one, second = two;
@@ -1472,7 +1472,7 @@ START_TEST(orders_are_not_shared_unasked)
 }
 END_TEST
 
-/* What a has sent comes to b from a log, 100 s after. */
+/* Hands b the frames of a from a log, 100 s after. */
 static void
 replay(void)
 {
@@ -1498,7 +1498,7 @@ START_TEST(the_past_is_prefixes)
 }
 END_TEST
 
-/* One of the past says nothing of what the router has sent since. */
+/* A reset from the past does not touch records the router has sent since. */
 START_TEST(a_reset_of_the_past_ends_nothing)
 {
 	struct replica_options again = two;
@@ -1525,7 +1525,7 @@ START_TEST(a_reset_of_the_past_ends_nothing)
 }
 END_TEST
 
-/* But it does of what was replayed before it, into a region without any. */
+/* But it ends records replayed before it, into a region without any. */
 START_TEST(a_reset_of_the_past_ends_what_was_replayed)
 {
 	both();
@@ -1614,7 +1614,7 @@ step(struct rng *rng, struct open *open)
 }
 
 /*
- * Carries what one has sent: each frame, some twice, neighbours swapped, and
+ * Carries the frames of one: each once, some twice, neighbours swapped, and
  * `loss` of a hundred not at all.
  */
 static void
@@ -1649,7 +1649,7 @@ ck_same(void)
 			    worker), replica_holds(b, prompt, BLOCKS, worker));
 }
 
-/* What was lost on the way counts by the loads that followed. */
+/* Lost records are made good by the loads that followed. */
 static void
 ck_same_requests(void)
 {
@@ -1716,7 +1716,7 @@ END_TEST
 
 Suite *suite_apply(void);
 
-/* A prompt of these blocks of a chain that is longer than two frames. */
+/* Returns a prompt of these blocks of a chain longer than two frames. */
 static struct kvr_prompt *
 long_prompt(struct replica *r, size_t blocks)
 {
@@ -1784,7 +1784,7 @@ START_TEST(a_chain_longer_than_a_frame)
 }
 END_TEST
 
-/* Its journal has no record that is longer than a quarter of it. */
+/* The journal has no record that is longer than a quarter of it. */
 START_TEST(a_chain_longer_than_the_journal_allows)
 {
 	both();
@@ -1799,7 +1799,7 @@ START_TEST(a_chain_longer_than_the_journal_allows)
 }
 END_TEST
 
-/* Without what precedes, its end is none of a chain. */
+/* The end of a chain whose beginning is missing belongs to no chain. */
 START_TEST(the_beginning_of_a_long_chain_is_lost)
 {
 	size_t i;
@@ -1869,7 +1869,7 @@ START_TEST(whose_prompts_are)
 }
 END_TEST
 
-/* What this router's requests say counts, else what others say. */
+/* The requests of this router count first, then those of others. */
 START_TEST(whose_shares_count)
 {
 	both_shared();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * test_bus_queue.c - frames that wait: order, the bound, what is kept, no
+ * test_bus_queue.c - frames that wait: order, the bound, kept frames, no
  * memory.
  */
 #include "test.h"

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * test_bus_url.c - addresses of buses: their parts, and what is none.
- */
+/* test_bus_url.c - addresses of buses: their parts, and invalid ones. */
 #include "test.h"
 
 #include <stdio.h>

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * test_chains.c - what was added is given back, whole chains or nothing.
- */
+/* test_chains.c - chains that were added are returned, whole or not at all. */
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>
@@ -111,7 +109,7 @@ START_TEST(what_hangs_in_the_air_is_refused)
 }
 END_TEST
 
-/* A hash of one chain at another place of the next one: it is none. */
+/* A hash of one chain at another place of the next one does not match. */
 START_TEST(positions_agree)
 {
 	const uint64_t liar[] = { 7003, 50, 51 };
@@ -173,7 +171,7 @@ START_TEST(each_block_is_marked_once)
 }
 END_TEST
 
-/* What is added again stays; what is not, goes, and memory is bounded. */
+/* Chains that are added again stay; others go, and memory is bounded. */
 START_TEST(the_old_is_forgotten)
 {
 	uint64_t i;
@@ -230,7 +228,7 @@ START_TEST(at_random)
 		n = rng_between(&rng, 1, 60);
 		if (first + n > LONG)
 			continue;
-		/* What precedes has been forgotten. */
+		/* The blocks before it have been forgotten. */
 		if (!add(chain, (uint32_t)first, n)) {
 			ck_assert_msg(first > 0 && !has(chain, first),
 			    "seed %#llx: chain %d", (unsigned long long)seed,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * test_frame.c - frames: what was written is read, byte by byte as
- * kvroute-frames(7) says; what is cut, changed, foreign or of later versions.
+ * test_frame.c - frames: those written are read, byte by byte as in
+ * kvroute-frames(7); others are cut, changed, foreign or of later versions.
  */
 #include "test.h"
 
@@ -89,7 +89,7 @@ START_TEST(head)
 }
 END_TEST
 
-/* What spec and page promise of the sizes; the head of the record counts. */
+/* The sizes promised by spec and page; the head of the record counts. */
 START_TEST(sizes)
 {
 	static const struct {
@@ -290,7 +290,7 @@ START_TEST(cut)
 }
 END_TEST
 
-/* With a length that says so, a cut is found by the records or the MAC. */
+/* With the length changed too, a cut is found by the records or the MAC. */
 START_TEST(cut_and_relabelled)
 {
 	size_t n = some_frame(), i, good = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * test_late.c - late.c with a bus that does nothing but count: what is kept
- * back while a peer is asked, and what the log brings if none answers.
+ * test_late.c - late.c with a bus that only counts: frames kept back while a
+ * peer is asked, and frames of the log if none answers.
  */
 #include <check.h>
 #include <stdarg.h>
@@ -142,7 +142,7 @@ overflow(void)
 
 	while (KEPT_MAX - s->late.bytes >= 2 * each)
 		take(bytes, MESSAGE, 0);
-	/* Its bytes would fit, itself not. */
+	/* The bytes would fit, the record would not. */
 	rest = KEPT_MAX - s->late.bytes - sizeof(struct kept) / 2;
 	ck_assert_uint_le(rest, sizeof(bytes));
 	take(bytes, rest, 0);
@@ -152,7 +152,7 @@ overflow(void)
 	ck_assert_uint_le(s->late.bytes, KEPT_MAX);
 }
 
-/* A peer has observed so many prompts, each of which is a frame of it. */
+/* A peer has observed so many prompts, with a frame for each. */
 static void
 observed(uint32_t n)
 {
@@ -202,7 +202,7 @@ work(int64_t time)
 		(void)late_work(s, s->late.opened + at);
 }
 
-/* It is not ready for that, and tells nothing of what it does not know yet. */
+/* It is not ready then, and sends no chains that it lacks. */
 START_TEST(what_is_kept_is_bounded)
 {
 	begin();

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * test_roots.c - of which tenants roots are, and which share counts.
- */
+/* test_roots.c - the tenants of roots, and the share that counts. */
 #include <check.h>
 
 #include "alloc.h"
@@ -74,7 +72,7 @@ START_TEST(what_is_none)
 }
 END_TEST
 
-/* What was neither said nor asked for is forgotten first. */
+/* The root longest unused, in records and questions, is forgotten first. */
 START_TEST(memory_is_bounded)
 {
 	uint64_t i;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * test_site.c - site.c on a region file, with a bus that does nothing, of which
+ * test_site.c - site.c on a region file, with a bus that does nothing;
  * test_late.c has the rest.
  */
 #include <check.h>

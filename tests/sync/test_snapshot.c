@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * test_snapshot.c - a router that begins learns what another one knows; frames
- * are carried by hand.
+ * test_snapshot.c - a router that begins gets a copy of another one's state;
+ * frames are carried by hand.
  */
 #include <check.h>
 #include <kvroute_replica.h>
@@ -76,7 +76,7 @@ give_options(void)
 	    .send = take_answer };
 }
 
-/* Time passes on both sides; what a publishes is not heard by b. */
+/* Time passes on both sides; b does not hear the frames of a. */
 static void
 pass(int64_t time)
 {
@@ -175,7 +175,7 @@ ask_and_carry(void)
 	b->now = now;
 }
 
-/* Age of what a worker holds up to that block, or -1. */
+/* Returns the age of a worker's entry up to that block, or -1. */
 static int64_t
 age(struct replica *r, char worker, uint32_t blocks)
 {
@@ -216,13 +216,13 @@ START_TEST(what_workers_hold)
 	ck_assert_uint_eq(fetch_counts(fetch).blocks, 100);
 	ck_assert_uint_eq(fetch_counts(fetch).refused, 0);
 	ck_assert_uint_eq(fetch_counts(fetch).lost, 0);
-	/* And now b can tell it. */
+	/* Now b can send it. */
 	ck_assert_uint_eq(chains_blocks(b->chains), 100);
 	finish();
 }
 END_TEST
 
-/* Whose they are, and the share that was said, or told by another. */
+/* Tenants come along, with their shares, set here or by another router. */
 START_TEST(tenants_of_what_workers_hold)
 {
 	struct kvr_request request;
@@ -549,7 +549,7 @@ START_TEST(the_next_one_is_asked)
 }
 END_TEST
 
-/* One that has just begun itself says that it has nothing. */
+/* A router that has just begun answers that it has nothing. */
 START_TEST(one_that_is_not_ready)
 {
 	begin();
@@ -575,7 +575,7 @@ START_TEST(one_that_is_not_ready)
 }
 END_TEST
 
-/* Several begin at a time, and are heard before the one that knows. */
+/* Several begin at a time, and are heard before the one with a state. */
 START_TEST(those_that_know_nothing_are_heard_first)
 {
 	static struct frame_writer w;
@@ -619,7 +619,7 @@ START_TEST(alone)
 }
 END_TEST
 
-/* What is said of a worker before its reset does not count after it. */
+/* Records of a worker from before its reset do not count after it. */
 START_TEST(a_worker_is_reset_meanwhile)
 {
 	uint64_t id;
@@ -687,7 +687,7 @@ START_TEST(too_many_ask)
 }
 END_TEST
 
-/* A turn of the giver; what is for the one that waits comes to b. */
+/* Gives the giver a turn, and b the frames meant for it. */
 static void
 wait_turn(void)
 {
@@ -702,7 +702,7 @@ wait_turn(void)
 	(void)fetch_work(fetch, now + b->skew);
 }
 
-/* Of several that ask at once, the last one does not give up, nor wait long. */
+/* When several ask at once, the last one neither gives up nor waits long. */
 START_TEST(those_that_wait_hear_so)
 {
 	uint32_t i;
@@ -729,7 +729,7 @@ START_TEST(those_that_wait_hear_so)
 }
 END_TEST
 
-/* A peer that broke off told more than those that say nothing. */
+/* A peer that broke off has sent more than the silent ones. */
 START_TEST(what_one_has_sent_is_kept)
 {
 	uint32_t i;
@@ -758,7 +758,7 @@ START_TEST(what_one_has_sent_is_kept)
 }
 END_TEST
 
-/* What was routed before this daemon began: nothing can be said of it. */
+/* Chains routed before this daemon began cannot be described. */
 START_TEST(unknown_chains_are_left_out)
 {
 	const struct replica_options one = { .origin = 11, .secret = 's',
@@ -783,7 +783,7 @@ START_TEST(unknown_chains_are_left_out)
 }
 END_TEST
 
-/* Whatever the one that was asked says. */
+/* The answers are arbitrary. */
 START_TEST(answers_at_random)
 {
 	static const uint64_t kinds[] = { FRAME_WORKER, FRAME_CHAIN,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * test_status_socket.c - where status_socket.c makes its socket, and what it
- * removes there.
+ * test_status_socket.c - the place where status_socket.c makes its socket, and
+ * the files that it removes there.
  */
 #include "status_socket.c"
 
@@ -60,7 +60,7 @@ is_there(const char *name)
 	return lstat(name, &st) == 0;
 }
 
-/* What a daemon that was killed leaves. */
+/* Leaves the socket of a daemon that was killed. */
 static void
 leave_socket(const char *name)
 {
