@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * engine.h - what the suites of modelled engines do with one.
- */
+/* engine.h - runs a modelled engine for suites. */
 #ifndef KVR_ENGINE_H
 #define KVR_ENGINE_H
 
@@ -10,7 +8,7 @@
 #include "engine_model.h"
 #include "rng.h"
 
-/* What a step takes, as the header says it. */
+/* Returns the time of a step, by the header's formula. */
 static inline int64_t
 step(int64_t sequences, int64_t blocks, int64_t tokens)
 {

@@ -26,11 +26,11 @@ struct past {
 	char session[AGENTS_ID_BYTES];
 };
 
-/* What a run saw. */
+/* The statistics of a run. */
 struct seen {
 	uint64_t requests;
 	uint64_t sum;       /* of the hashes of all bodies */
-	uint64_t grown;     /* requests with all of those before them */
+	uint64_t grown;     /* requests that contain all earlier ones */
 	uint64_t replaced;  /* with a summary, or of the next conversation */
 	uint64_t begun;     /* conversations */
 	uint64_t results;   /* of calls of tools */
@@ -139,7 +139,7 @@ see_head(struct seen *seen, uint64_t hash)
 	seen->heads[seen->n_heads++] = hash;
 }
 
-/* The answer and what follows it, from message `at` on. */
+/* Checks the answer and its successors, from message `at` on. */
 static void
 check_turn(struct seen *seen, enum chats_endpoint endpoint,
     struct json_object *list, size_t at, unsigned calls)
@@ -211,7 +211,7 @@ check_request(struct seen *seen, enum chats_endpoint endpoint,
 	    strcmp(past->session, r->session) == 0 &&
 	    hash_of(past->tools) == hash_of(member(o, "tools"));
 
-	/* The end of the messages that tells conversations apart. */
+	/* The end of the messages separates conversations. */
 	same = same && hash_of(message(past->messages, 0)) ==
 	    hash_of(message(list, 0));
 	check_messages(seen, endpoint, same ? past->messages : NULL, list,
@@ -317,7 +317,7 @@ START_TEST(prompts_grow)
 }
 END_TEST
 
-/* Of one agent alone: how often its prompt became shorter; the longest. */
+/* Returns how often one agent's prompt became shorter, and the longest. */
 static uint64_t
 replacements(const struct chats_options *o, size_t *longest)
 {
@@ -379,7 +379,7 @@ START_TEST(requests_depend_on_the_seed_alone)
 }
 END_TEST
 
-/* Lengths are 4 bytes a token, and divided; so is what may be generated. */
+/* Lengths are 4 bytes a token, and divided; so is the output's limit. */
 START_TEST(lengths_shrink)
 {
 	struct chats_options o = options_of(CHATS_CHAT);

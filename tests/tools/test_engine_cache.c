@@ -156,7 +156,7 @@ struct pair {
 	struct plain plain;
 	struct engine_cache *cache;
 	struct engine_block *held[RUNNING][PATH_MAX_BLOCKS];
-	bool noted[NODES]; /* there, by what the cache has noted */
+	bool noted[NODES]; /* there, by the changes that the cache noted */
 	struct rng rng;
 };
 
@@ -207,7 +207,7 @@ end(struct pair *t, int slot)
 	}
 }
 
-/* A request arrives and uses what is cached. */
+/* A request arrives and uses cached blocks. */
 static void
 use(struct pair *t, int node)
 {
@@ -311,7 +311,7 @@ node_of(uint64_t name)
 	return i;
 }
 
-/* Each change turns what was noted of its block. */
+/* Each change inverts the noted state of its block. */
 static void
 take_changes(struct pair *t)
 {

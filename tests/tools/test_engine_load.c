@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * test_engine_load.c - what modelled engines do under load, if asked to: few
- * slots, preemption, batches that decoding shares, attention, slow spells and
- * death; against schedules computed by hand.
+ * test_engine_load.c - modelled engines under load: few slots, preemption,
+ * batches that decoding shares, attention, slow spells and death; against
+ * schedules computed by hand.
  */
 #include "test.h"
 
@@ -22,7 +22,7 @@ with(struct engine_idea idea)
 	return engine_new(&idea);
 }
 
-/* One step, begun at 0; what it took. */
+/* Runs one step, begun at 0, and returns its time. */
 static int64_t
 one_step(struct engine *e)
 {
@@ -64,7 +64,7 @@ END_TEST
 
 /* --------------------------------------------------------------- steps --- */
 
-/* Of 300 tokens, two that decode leave 298 to prefill. */
+/* With 300 tokens in a batch, two that decode leave 298 to prefill. */
 START_TEST(batches)
 {
 	struct engine *e = with((struct engine_idea){ .batch = 300 });
@@ -125,7 +125,7 @@ START_TEST(attention)
 	ck_assert_int_eq(one_step(e), step(1, 6, 952) +
 	    952 * INT64_C(50000) * 2524 / 1000);
 	ck_assert_int_eq(one_step(e), step(1, 6, 0));
-	/* what hits is context, too */
+	/* hits are context, too */
 	submit(e, 1, 3000, 1, ids);
 	ck_assert_int_eq(one_step(e), step(1, 6, 440) +
 	    440 * INT64_C(50000) * 2780 / 1000);
@@ -182,7 +182,7 @@ END_TEST
 /*
  * Three blocks; both prompts have 510 tokens and want 5 more. After 2 tokens
  * both want a second block: there is one, for the first. The second gives up
- * what it has, and waits. It comes back when the first has ended, computes 512
+ * its block, and waits. It comes back when the first has ended, computes 512
  * tokens again and continues with its third.
  */
 START_TEST(preempts_the_last)
@@ -232,9 +232,10 @@ START_TEST(reserves_all)
 END_TEST
 
 /*
- * Preempted in prefill: what was computed stays cached, the rest is not there.
- * Six blocks: one of the first, and 5 of the second. The first one's second
- * block comes after the second has computed 2048 - 510 = 1538 tokens.
+ * A prompt is preempted in prefill: its computed blocks stay cached, the rest
+ * is not there. Six blocks: one of the first, and 5 of the second. The first
+ * one's second block comes after the second has computed 2048 - 510 = 1538
+ * tokens.
  */
 START_TEST(preempted_in_prefill)
 {
@@ -265,7 +266,7 @@ START_TEST(preempted_in_prefill)
 }
 END_TEST
 
-/* Nothing from behind gets in before what was preempted. */
+/* No later request is admitted before a preempted one. */
 START_TEST(head_of_the_queue)
 {
 	struct engine *e = with((struct engine_idea){ .blocks = 3,
@@ -395,7 +396,7 @@ START_TEST(drop_makes_room)
 }
 END_TEST
 
-/* Prefill at 1000 tokens a second, and every token told. */
+/* Prefill runs at 1000 tokens a second, and every token is reported. */
 START_TEST(rate_and_tokens)
 {
 	struct engine *e = with((struct engine_idea){ .prefill = 1000,

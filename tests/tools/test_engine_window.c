@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * test_engine_window.c - modelled engines some layers of which have windows.
- * A block has 512 tokens. A window of 513 has a tail of one block, and one of
- * 1024 a tail of two.
+ * test_engine_window.c - modelled engines with windows in some layers. A block
+ * has 512 tokens. A window of 513 has a tail of one block, and one of 1024 a
+ * tail of two.
  */
 #include "test.h"
 
@@ -39,7 +39,7 @@ static const uint64_t abcdefg[] = { 1, 2, 3, 4, 5, 6, 7, 8 };
 static const uint64_t abcxyz[] = { 1, 2, 3, 24, 25, 26, 27, 28 };
 static const uint64_t abcuvw[] = { 1, 2, 3, 44, 45, 46, 47, 48 };
 
-/* Only where a prompt ended, and where one left what was cached. */
+/* Only an end of a prompt, and a branch in a cached one, has a tail. */
 START_TEST(boundary)
 {
 	static const struct engine_window_idea w = {
@@ -157,7 +157,7 @@ START_TEST(dual)
 }
 END_TEST
 
-/* What needs more than the memory is refused, tails included. */
+/* A request that needs more than the memory is refused, tails included. */
 START_TEST(too_large)
 {
 	static const struct engine_window_idea w = {
@@ -175,7 +175,7 @@ START_TEST(too_large)
 }
 END_TEST
 
-/* What was never computed is not cached, tails included. */
+/* Blocks that were never computed are not cached, tails included. */
 START_TEST(dropped)
 {
 	static const struct engine_window_idea w = {
@@ -229,7 +229,7 @@ START_TEST(consistent)
 }
 END_TEST
 
-/* A hit is what engine_cached promised. */
+/* A hit equals the result of engine_cached. */
 START_TEST(promised)
 {
 	struct engine_window_idea w = { .mode = ENGINE_WINDOW_BOUNDARY +

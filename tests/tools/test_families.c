@@ -131,7 +131,7 @@ rate(void)
 	return (int64_t)seen.n * 100000 / seen.at[seen.n - 1];
 }
 
-/* Of a prompt of 2,000 tokens, 3 complete blocks are common. */
+/* 3 complete blocks of a prompt of 2,000 tokens are common. */
 START_TEST(shared_has_one_prompt)
 {
 	struct family_options o = of(FAMILY_SHARED, 4000);
@@ -170,7 +170,7 @@ START_TEST(documents_repeat)
 }
 END_TEST
 
-/* Of 1, 1/2, 1/3 and 1/4, the sum is 25/12: shares of .48, .24, .16, .12. */
+/* The sum of 1, 1/2, 1/3 and 1/4 is 25/12: shares of .48, .24, .16, .12. */
 START_TEST(documents_by_rank)
 {
 	struct family_options o = of(FAMILY_DOCUMENTS, 10000);
@@ -295,7 +295,7 @@ START_TEST(chats_grow)
 }
 END_TEST
 
-/* Of each turn's 2,048 tokens and more, routers see some 300. */
+/* Routers see some 300 of each turn's 2,048 tokens and more. */
 START_TEST(images_are_unseen)
 {
 	struct family_options o = of(FAMILY_IMAGES, 3000);
@@ -354,9 +354,10 @@ START_TEST(openings_come_together)
 END_TEST
 
 /*
- * Of 12 chats of 3 users the first ones are session 1 of user 0, 2 of user 1, 3
- * of user 2, 4 of user 0 ..., and in round r each user goes on with its chat
- * r % 4. The first chats of a user have 1, 2, 3 and 4 turns, later ones 10.
+ * Among 12 chats of 3 users the first ones are session 1 of user 0, 2 of user
+ * 1, 3 of user 2, 4 of user 0 ..., and in round r each user goes on with its
+ * chat r % 4. The first chats of a user have 1, 2, 3 and 4 turns, later ones
+ * 10.
  */
 START_TEST(users_go_round)
 {

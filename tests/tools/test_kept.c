@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * test_kept.c - what kvroute-engine keeps of /v1/responses: ids, bounds, owners
- * of items.
+ * test_kept.c - objects of /v1/responses in kvroute-engine: ids, bounds,
+ * owners of items.
  */
 #include "test.h"
 
@@ -83,7 +83,7 @@ START_TEST(kept_until_dropped)
 }
 END_TEST
 
-/* Of each kind for itself; what is used does not stay longer. */
+/* Each kind has its own bound; use does not make a thing stay longer. */
 START_TEST(oldest_leave)
 {
 	enum { MOST = 3, ALL = 10 };
@@ -154,7 +154,7 @@ START_TEST(emptied)
 }
 END_TEST
 
-/* The items of a turn outlive what they came from, and the other way round. */
+/* The items of a turn outlive their origin, and the other way round. */
 START_TEST(items_are_shared)
 {
 	struct kept *k = make(8, 1);

@@ -6,7 +6,7 @@
  * The browser loads the page into frames as wide as a phone, a tablet and a
  * desktop. page_look.js checks that nothing is wider than its frame, that no
  * text leaves its drawing or overlaps other text, and that a key of a legend
- * works. Another frame has all of these faults, to show that they are detected.
+ * works. Another frame has all these faults, to show that they are detected.
  */
 #include "alloc.h"
 #include "browser.h"

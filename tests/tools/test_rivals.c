@@ -147,7 +147,7 @@ END_TEST
 
 /*
  * A key stays where it is while there is room, goes elsewhere while there is
- * none, and comes back. If another worker goes, it does not move.
+ * no room, and comes back. If another worker goes, it does not move.
  */
 START_TEST(chbl_is_consistent)
 {
@@ -222,7 +222,7 @@ START_TEST(imbalance)
 }
 END_TEST
 
-/* Of several holders the least loaded; an absent one does not count. */
+/* The least loaded of several holders is chosen; absent ones do not count. */
 START_TEST(several_holders)
 {
 	static const bool holders[SOME] = { false, true, true, true };
@@ -289,7 +289,7 @@ START_TEST(shifted_overlaps)
 }
 END_TEST
 
-/* Beyond 32 blocks overlap counts no more, and what all have, not at all. */
+/* Overlap counts up to 32 blocks, without the blocks that all have. */
 START_TEST(shifted_ends)
 {
 	struct rival_fleet f = fleet_idle(3);
@@ -626,8 +626,8 @@ START_TEST(sessions_stick)
 END_TEST
 
 /*
- * Engines find what was computed, routers predict what they see of it. After a
- * death they see all.
+ * Engines find all computed blocks, routers predict those that they see. After
+ * a death they see all.
  */
 START_TEST(some_is_unseen)
 {
@@ -672,8 +672,8 @@ START_TEST(some_is_unseen)
 END_TEST
 
 /*
- * Cache-aware finds what it sent, and predicts it; a second router does not
- * know of it, unless they exchange.
+ * Cache-aware finds its earlier prompts, and predicts them; a second router
+ * has no record of them, unless they exchange.
  */
 START_TEST(cache_aware_remembers)
 {
@@ -726,8 +726,8 @@ START_TEST(one_key_at_once)
 END_TEST
 
 /*
- * What an index expects brings a request back, and is predicted. Past the TTL
- * of 120 s only TTL has forgotten it.
+ * The index's expectation brings a request back, and is predicted. Past the
+ * TTL of 120 s only TTL has forgotten it.
  */
 START_TEST(by_index)
 {
@@ -760,10 +760,10 @@ START_TEST(by_index)
 END_TEST
 
 /*
- * 40 requests with one prompt arrive together; one worker has it. LMetric sends
- * them all there: one token times 40 is less than 1536 times 1. Ramjet's three
- * blocks are less than a request, so all get as many. Of the two tiers the
- * first sends 33 there, and the second one to each of the others.
+ * 40 requests with one prompt arrive together; one worker has it. LMetric
+ * sends them all there: one token times 40 is less than 1536 times 1. Ramjet's
+ * three blocks are less than a request, so all get as many. Two-tier's first
+ * rule sends 33 there, and its second rule one to each other worker.
  */
 START_TEST(one_prompt_at_once)
 {
@@ -839,8 +839,8 @@ START_TEST(rivals_only_to_those_up)
 END_TEST
 
 /*
- * The worker that has the prompt leaves for a second. Its entries go if it
- * dies, and stay if it drains.
+ * The worker with the prompt leaves for a second. The entries go if it dies,
+ * and stay if it drains.
  */
 START_TEST(cache_aware_forgets_the_dead)
 {

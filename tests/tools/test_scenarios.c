@@ -92,7 +92,7 @@ END_TEST
 	"rm -rf \"$D/out\" \"$D/table\"; "
 #define SCRIPT "python3 bench/routing/routing.py "
 #define TOOLS "\"$D/replay\" \"$D/tracegen\" \"$D\" \"$D/out\" "
-/* Judges what there is, of scenarios that are named; or by the own table. */
+/* Judges the existing results of named scenarios; or of the own table. */
 #define JUDGE "RANDOM_LOADS=0 JOBS=0 " SCRIPT "scenarios " TOOLS
 #define OWN_TABLE "TABLE=\"$D/table\" "
 
@@ -272,7 +272,7 @@ START_TEST(returned_at_random)
 }
 END_TEST
 
-/* Where keys tell sessions, ours has them too. */
+/* Where keys separate sessions, ours has them too. */
 START_TEST(with_keys)
 {
 	ck_assert_int_eq(sh(ROWS
@@ -284,7 +284,7 @@ START_TEST(with_keys)
 }
 END_TEST
 
-/* What cannot be run is listed, and missed if all is meant. */
+/* A scenario that cannot run is listed, and counts as missing. */
 START_TEST(skipped)
 {
 	ck_assert_int_eq(sh(ROWS
@@ -377,7 +377,7 @@ static const char tools[] =
 	SCRIPT "scenarios " TOOLS "users-1-8-0 conv-8-1m 2> \"$D/err\""
 #define RUN(seed) "--simulate -q --format kv --seed " seed " --slo 1,50 "
 
-/* Each result is made once; what is missing is made again. */
+/* Each result is made once; a missing one is made again. */
 START_TEST(resumed)
 {
 	ck_assert_int_eq(sh(tools), 0);
@@ -493,7 +493,7 @@ START_TEST(drawn)
 }
 END_TEST
 
-/* Two simple methods, of which sticky is the best, and balanced. */
+/* Runs two simple methods, with sticky the better one, and balanced. */
 static int
 worst(double utilisation, double seed1, double seed2)
 {
@@ -513,7 +513,7 @@ worst(double utilisation, double seed1, double seed2)
 	return sh(command);
 }
 
-/* The least of the seeds; 5 ms are none; overload is discarded. */
+/* The least of the seeds counts; 5 ms do not; overload is discarded. */
 START_TEST(worst_of_a_load)
 {
 	ck_assert_int_eq(worst(.5, .2, .15), 0);
@@ -586,7 +586,7 @@ START_TEST(varied)
 }
 END_TEST
 
-/* The last complete block of an earlier request tells, but not the first. */
+/* The last complete block of an earlier request shows it, but not the first. */
 START_TEST(sessions_of_a_conversation)
 {
 	ck_assert_int_eq(sh("for ids in '0, 1, 2' '0, 3' '0, 1, 4, 5' "

@@ -226,7 +226,7 @@ is_json(const struct dirent *d)
 	return strstr(d->d_name, ".json") != NULL;
 }
 
-/* What is known of the set; read with another program. */
+/* Another program counted the figures of the set. */
 START_TEST(published_sessions)
 {
 	const char *folder = test_shared("traces/agentic");
