@@ -154,7 +154,7 @@ END_TEST
 	"\"system_tokens\": 100, \"requests\": [{\"in\": 1600, \"out\": 1, " \
 	"\"hash_ids\": [1, 2, 3]}]}"
 
-/* Of 1,100 tokens, two complete blocks are common; all else is new. */
+/* Two complete blocks of 1,100 tokens are common; all else is new. */
 START_TEST(repeats_with_fresh_ids)
 {
 	struct session *list[2] = { session_of(COMMON), session_of(COMMON) };
@@ -233,9 +233,9 @@ static const char chat[] = "{\"block_size\": 512, \"requests\": ["
     "{\"in\": 1100, \"out\": 1, \"hash_ids\": [1, 2], \"think_time\": 1}]}";
 
 /*
- * As in suite simulate, 700 tokens and 3 of output end at 80.33 ms. Of the next
- * prompt, sent 1 s later, 512 tokens hit; 588 are computed, in a step of
- * 15.1 ms, 3 blocks and 29.4 ms.
+ * As in suite simulate, 700 tokens and 3 of output end at 80.33 ms. The next
+ * prompt, sent 1 s later, hits 512 tokens; 588 are computed, in a step of 15.1
+ * ms, 3 blocks and 29.4 ms.
  */
 START_TEST(closed_loop_by_hand)
 {
@@ -326,7 +326,7 @@ change(struct simulate_options *o, enum simulate_change_kind kind,
 }
 
 /*
- * One of two workers dies after 20 ms. Its request starts over on the other,
+ * One of two workers dies after 20 ms. The request starts over on the other,
  * with the ids of its output, so that the next one hits two blocks there.
  */
 START_TEST(killed_requests_go_on)
@@ -358,8 +358,8 @@ START_TEST(killed_requests_go_on)
 END_TEST
 
 /*
- * The second request, sent at 1.08 s, is too large for the worker that is left.
- * Its session ends.
+ * The second request, sent at 1.08 s, is too large for the worker that is
+ * left. The session ends.
  */
 START_TEST(lost_requests_end)
 {

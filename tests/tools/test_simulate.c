@@ -360,8 +360,8 @@ START_TEST(endless)
 END_TEST
 
 /*
- * The first three from another simulator; what the balanced cost had when it
- * was written. Tolerances: 1 point of hits, 5 % of TTFT.
+ * The first three figures are another simulator's, then come those of the
+ * balanced cost when it was written. Tolerances: 1 point of hits, 5 % of TTFT.
  */
 static const struct {
 	int kind;

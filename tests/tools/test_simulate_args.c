@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * test_simulate_args.c - options of kvroute-replay --simulate about engines
- * under load: what they set, and which values are refused.
+ * under load: their effects, and the values that are refused.
  */
 #include "simulate_args.h"
 #include "test.h"
@@ -68,7 +68,7 @@ START_TEST(taken)
 }
 END_TEST
 
-/* Of all policies, unless one has its own. */
+/* It applies to all policies but those with their own. */
 START_TEST(affinity_of_a_policy)
 {
 	char line[] = "--affinity hard --policy sticky --policy balanced@none "

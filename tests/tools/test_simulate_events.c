@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * test_simulate_events.c - what engines say of their caches: all of it arrives,
- * in order, also what was lost; and routers know what engines hold.
+ * test_simulate_events.c - events of engines about their caches: all arrive,
+ * in order, also lost ones; and routers hold the same blocks as the engines.
  */
 #include "simulated.h"
 
@@ -70,7 +70,7 @@ heard(const struct simulation *s)
 	return h;
 }
 
-/* What is under way arrives. */
+/* Waits until all messages under way have arrived. */
 static void
 wait_for_all(struct setup *u)
 {
@@ -79,8 +79,9 @@ wait_for_all(struct setup *u)
 }
 
 /*
- * A lone engine's last batches may be lost without a gap; one more tells. Past
- * the routers, since these may believe that one of them is slow.
+ * A lone engine's last batches may be lost without a gap; one more shows it.
+ * The request bypasses the routers, since these may believe that one engine is
+ * slow.
  */
 static void
 ask_each(struct setup *u, uint64_t id)
@@ -117,7 +118,7 @@ START_TEST(all_arrives)
 }
 END_TEST
 
-/* What a small cache can hold is learnt without being told. */
+/* The capacity of a small cache is learnt from events alone. */
 START_TEST(capacity_is_counted)
 {
 	struct simulate_options o = listens(COUNTED);
@@ -199,7 +200,7 @@ START_TEST(lost_is_lost)
 }
 END_TEST
 
-/* Engines that are idle clear their caches; others remove what is idle. */
+/* Idle engines clear their caches; others remove idle blocks. */
 START_TEST(resets_are_told)
 {
 	static const uint64_t ids[] = { 1, 2, 3, 4 };
@@ -228,7 +229,7 @@ START_TEST(resets_are_told)
 }
 END_TEST
 
-/* It is not routed, and the engines tell of it. */
+/* The request is not routed, and the engines report its blocks. */
 START_TEST(bypass)
 {
 	struct simulate_options o = listens(_i % HEARD);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * test_simulate_exchange.c - several routers: which gets a request, what they
- * tell each other, late or never.
+ * test_simulate_exchange.c - several routers: the choice among them for a
+ * request, and messages between them, late or lost.
  */
 #include "simulated.h"
 
@@ -64,7 +64,7 @@ report_of(const struct simulate_options *o)
 	return text;
 }
 
-/* A router alone has no other to tell. */
+/* A single router sends nothing. */
 START_TEST(one_router)
 {
 	struct simulate_options o = options_of(_i, 4, 100000);
@@ -150,11 +150,11 @@ START_TEST(sessions_keep_to_a_router)
 }
 END_TEST
 
-/* -------------------------------------------------------- what is told --- */
+/* ------------------------------------------------ contents of messages --- */
 
 /*
- * What B predicts, and believes of the worker's load, of a prompt that A sent
- * while it still runs.
+ * B predicts these tokens and this load for a prompt that A sent while it
+ * still runs.
  */
 static const struct {
 	enum simulate_exchange exchange;
@@ -208,7 +208,7 @@ START_TEST(hashes_are_enough)
 	o.exchange_delay_ns = 1;
 	b = totals_of(&o, &y);
 	ck_assert_uint_eq(a.hit_tokens, b.hit_tokens);
-	/* ages depend on what is in use when a request of that instant comes */
+	/* ages depend on the blocks in use when such a request comes */
 	apart = a.predicted_tokens > b.predicted_tokens ? a.predicted_tokens -
 	    b.predicted_tokens : b.predicted_tokens - a.predicted_tokens;
 	ck_assert_uint_le(apart, _i >= 9 && _i <= FEEDBACK
@@ -262,7 +262,7 @@ START_TEST(lost_ends)
 }
 END_TEST
 
-/* What comes too late is a prefix and no load, unless all is applied. */
+/* A late message brings a prefix and no load, unless all is applied. */
 START_TEST(too_late)
 {
 	static const uint64_t ids[] = { 1, 2, 3 };
@@ -311,8 +311,8 @@ END_TEST
 /* --------------------------------------------------------- consistency --- */
 
 /*
- * Every step is checked: what routers hold, what they booked and what their
- * libraries count, while messages are late and lost and workers die and join.
+ * Every step is checked: the blocks, bookings and counts of all routers, while
+ * messages are late and lost and workers die and join.
  */
 START_TEST(exchange_checked)
 {

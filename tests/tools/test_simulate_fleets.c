@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * test_simulate_fleets.c - fleets and routers with options that differ from the
- * defaults: what each option changes, and what it must not change.
+ * test_simulate_fleets.c - fleets and routers with options that differ from
+ * the defaults: the effects of each, and their limits.
  */
 #include "simulated.h"
 
@@ -154,7 +154,7 @@ START_TEST(costs_told)
 }
 END_TEST
 
-/* A credit of 0 is load alone: what was cached elsewhere is not looked for. */
+/* With a credit of 0 only load counts: hits elsewhere are not looked for. */
 START_TEST(weights_matter)
 {
 	struct simulate_options o = options_of(3, 4, 100000);
@@ -196,8 +196,8 @@ END_TEST
 /* ------------------------------------------------------------- the past --- */
 
 /*
- * Requests three seconds apart, so that no two are in the fleet together: one
- * that waits may lose what it was to hit. Drawn in this order, whichever
+ * Requests are three seconds apart, so that no two are in the fleet together:
+ * a waiting one may lose its hits. They are drawn in this order by any
  * compiler.
  */
 static struct simulate_totals
@@ -261,8 +261,8 @@ END_TEST
 /* ------------------------------------------------------------- replicas --- */
 
 /*
- * Routers that exchange everything decide like one router: each books what the
- * others predict.
+ * Routers that exchange everything decide like one router: each books the
+ * predictions of the others.
  */
 START_TEST(exchange_makes_one)
 {
@@ -279,7 +279,7 @@ START_TEST(exchange_makes_one)
 }
 END_TEST
 
-/* Without exchange each router knows a third of the requests and hits less. */
+/* Without exchange each router sees a third of the requests and hits less. */
 START_TEST(no_exchange)
 {
 	struct simulate_options o = options_of(_i, 4, 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * test_simulate_load.c - engines under load and workers that change in mid-run,
- * and what is reported of them, against figures computed by hand.
+ * test_simulate_load.c - engines under load and workers that change in
+ * mid-run, and the reports about them, against figures computed by hand.
  */
 #include "simulated.h"
 
@@ -167,7 +167,7 @@ START_TEST(only_to_those_up)
 }
 END_TEST
 
-/* What a worker keeps: all that it had, or nothing. */
+/* A worker keeps its whole cache, or nothing. */
 START_TEST(back_with_its_cache)
 {
 	struct simulate_options o = options_of(0, 2, 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * test_simulate_return.c - what workers get that joined or were slow, and how
- * much of a fleet is in use, against figures computed by hand.
+ * test_simulate_return.c - the share of workers that joined or were slow, and
+ * how much of a fleet is in use, against figures computed by hand.
  */
 #include "simulated.h"
 
@@ -45,7 +45,7 @@ returns_of(struct setup *u, const struct simulate_options *o, int64_t n,
 	return found;
 }
 
-/* Of seconds 10 to 69, half; begins of sessions are all or none of its. */
+/* It gets half of seconds 10 to 69, and all begins of sessions or none. */
 START_TEST(joined)
 {
 	struct simulate_options o = options_of(0, 2, 0);
@@ -98,8 +98,8 @@ START_TEST(fair_by_speed)
 END_TEST
 
 /*
- * Slow until 20 s: seconds 80 to 139 count, in which the other one drains. What
- * is so from the beginning is no return.
+ * It is slow until 20 s: seconds 80 to 139 count, when the other one drains. A
+ * state from the beginning is no return.
  */
 START_TEST(was_slow)
 {

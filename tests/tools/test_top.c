@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* test_top.c - what kvroute-top makes of one status, and of two. */
+/* test_top.c - the output of kvroute-top for one status, and for two. */
 #include "test.h"
 
 #include <stdlib.h>
@@ -130,7 +130,7 @@ START_TEST(sorting)
 	make(NULL, 0, (struct listing_view){ .width = 80, .sort = 2,
 	    .reverse = true });
 	ck_assert_ptr_nonnull(strstr(line[8].text, "b:1@0"));
-	/* texts upwards; a column that is none: by name */
+	/* texts go upwards; an invalid column sorts by name */
 	make(NULL, 0, (struct listing_view){ .width = 80, .sort = 1 });
 	ck_assert_ptr_nonnull(strstr(line[8].text, "b:1@1"));
 	make(NULL, 0, (struct listing_view){ .width = 80, .sort = 99 });
@@ -214,7 +214,7 @@ END_TEST
 #define JUDGED(name, health, overloaded) \
 	WORKER(name, "up", "\"health\":" health ",\"overloaded\":" overloaded)
 
-/* What keeps requests away comes first; a word that is not known is gray. */
+/* States that keep requests away come first; an unknown word is gray. */
 START_TEST(health)
 {
 	static const struct {
@@ -256,7 +256,7 @@ END_TEST
 	",\"affinity\":{\"hit\":" hit ",\"new\":9,\"moved\":" moved \
 	",\"moved_gray\":" gray ",\"gone\":" gone "}}")
 
-/* Of a region there is only their number. */
+/* A region has only their number. */
 START_TEST(sessions)
 {
 	read_of(&before, SESSIONS("10", "4", "1", "0", "3"));
@@ -321,7 +321,7 @@ START_TEST(no_status)
 }
 END_TEST
 
-/* What is of another kind than expected counts as absent. */
+/* A value of another kind than expected counts as absent. */
 START_TEST(other_kinds)
 {
 	read_of(&now, "{\"upstreams\":[{\"name\":1,\"region\":[],\"workers\":"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * test_trace.c - what the tools share: the trace reader, tokens from hash ids,
- * the policy half, the sample generator, the simple engine model, and all of
- * them on a published trace.
+ * test_trace.c - the common parts of the tools: the trace reader, tokens from
+ * hash ids, the policy half, the sample generator, the simple engine model,
+ * and all of them on a published trace.
  */
 #include "alloc.h"
 #include "half.h"
