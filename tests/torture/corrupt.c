@@ -4,10 +4,10 @@
  *
  * The regions have everything in them: shared prefixes, split and long runs,
  * leases in all states and of removed workers, unconfirmed entries, retired
- * slots, free trees. Two of them are full, one has a journal, and one is shared
- * by tenants, one of which finds no row. They are made by public calls, from
- * fixed seeds and with a fixed table key, so a run means the same in every
- * process.
+ * slots, free trees. Two of them are full, one has a journal, and one is
+ * shared by tenants, and one tenant finds no row. They are made by public
+ * calls, from fixed seeds and with a fixed table key, so a run means the same
+ * in every process.
  */
 #include "corrupt.h"
 #include "plain.h"
@@ -70,8 +70,8 @@ corrupt_pick(struct ops_source *s, uint32_t n)
 /*
  * The prompts of a family share their first tokens, then one of a few ends
  * follows. So prompts meet, fork inside runs, and extend one another. Every
- * other family is a tenant's, where there can be one; what events tell is of
- * none.
+ * other family is a tenant's, where there can be one; blocks of events have no
+ * tenant.
  */
 int
 corrupt_say(struct ops_source *s, struct kvr_prompt *p)
@@ -103,7 +103,7 @@ demand(bool condition)
 		abort();
 }
 
-/* What is random in a region; only while nothing is in it. */
+/* Fixes the random numbers of a region; only while nothing is in it. */
 static void
 fix_table_key(struct kvr *k)
 {
@@ -199,7 +199,7 @@ add_workers(struct kvr *k, uint32_t n, uint64_t *id)
 	    KVR_OK);
 }
 
-/* What happens to a lease that may or may not exist. */
+/* Continues a lease that may or may not exist. */
 static void
 go_on(struct kvr *k, struct ops_source *s, uint64_t lease, int64_t now,
     struct kvr_prompt *p)
@@ -229,7 +229,7 @@ go_on(struct kvr *k, struct ops_source *s, uint64_t lease, int64_t now,
 	}
 }
 
-/* Half of what is in a prompt, as its engine tells it. */
+/* Makes events about half of the blocks of a prompt. */
 void
 corrupt_events(const struct kvr_prompt *p, uint32_t much, struct kvr_event *e,
     uint64_t *names, uint32_t *tokens)
@@ -248,7 +248,7 @@ corrupt_events(const struct kvr_prompt *p, uint32_t much, struct kvr_event *e,
 		e->tokens = e->hashes;
 }
 
-/* Those of one engine: the first batch, and later ones. */
+/* Sends the events of one engine: the first batch, and later ones. */
 static void
 tell(struct kvr *k, struct corrupt_world *w, uint64_t *id, uint32_t much)
 {
@@ -267,7 +267,7 @@ tell(struct kvr *k, struct corrupt_world *w, uint64_t *id, uint32_t much)
 	*id = r.worker;
 }
 
-/* Of one of some sessions, by the time: a corpus keeps its meaning. */
+/* Fills in the key of a session, by the time: a corpus keeps its meaning. */
 void
 corrupt_request(int64_t now, struct kvr_request *r)
 {
@@ -375,7 +375,7 @@ corrupt_peer(struct corrupt *c, bool present)
 		c->totals->peer(c, present);
 }
 
-/* What attach may return for a damaged region. */
+/* Is this an error that attach may return for a damaged region? */
 static bool
 refusal(int error)
 {

@@ -6,8 +6,8 @@
  *   (one of a few,     by the     is it          none of them may crash, read
  *   made once)         source     refused?       outside, hang, or be slow
  *
- *   corrupt.c         the regions, and one run of all this
- *   corrupt_damage.c  what happens to them
+ *   corrupt.c         the regions, and one whole run
+ *   corrupt_damage.c  the damage
  *   corrupt_use.c     the calls
  *
  * A run is decoded from a source, so random tests and the fuzzer share it.
@@ -26,7 +26,7 @@ enum { CORRUPT_WORLDS = 4, CORRUPT_WORKERS = 16, CORRUPT_NAMES = 64 };
 enum corrupt_mode {
 	CORRUPT_NONE,  /* none */
 	CORRUPT_RAW,   /* bytes anywhere */
-	CORRUPT_SEAL,  /* what attach checks, under a valid checksum */
+	CORRUPT_SEAL,  /* the words attach checks, under a valid checksum */
 	CORRUPT_FIELD, /* single fields, by values that matter */
 	CORRUPT_BULK,  /* one field in all cells of a kind */
 	CORRUPT_RING,  /* lists that should end become rings */
@@ -49,13 +49,13 @@ struct corrupt_world {
 struct corrupt;
 
 /*
- * What an engine may say: `much` blocks of a family of prompts are stored.
- * names, tokens: of CORRUPT_NAMES.
+ * Makes events of an engine: `much` blocks of a family of prompts are stored.
+ * names, tokens: arrays of CORRUPT_NAMES.
  */
 void corrupt_events(const struct kvr_prompt *p, uint32_t much,
     struct kvr_event *e, uint64_t *names, uint32_t *tokens);
 
-/* What is asked for, and results of all runs. */
+/* The callbacks, and the results of all runs. */
 struct corrupt_totals {
 	/* before each call, and when the peer has gone; may be NULL */
 	void (*peer)(struct corrupt *c, bool present);
@@ -82,13 +82,13 @@ struct corrupt {
 	int64_t now;
 	int64_t start;        /* end of the last call, in processor time */
 	struct corrupt_totals *totals;
-	char *why;            /* what was wrong; empty: nothing */
+	char *why;            /* reason; empty: no failure */
 	size_t room;
 };
 
 /*
- * One run: a region, damage, calls. False if the library did what it must
- * not; then `why` says what. mode CORRUPT_MODES: the source chooses.
+ * Makes one run: a region, damage, calls. Returns false if the library broke a
+ * rule; then `why` has the reason. mode CORRUPT_MODES: the source chooses.
  */
 bool corrupt_run(struct ops_source *s, enum corrupt_mode mode,
     struct corrupt_totals *totals, char *why, size_t room);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * corrupt_damage.c - what happens to a region before it is attached.
+ * corrupt_damage.c - damage to a region before it is attached.
  *
  * Random bytes rarely hit a link, and a random link is nearly always out of
  * bounds. So most damage is aimed: a field of a cell in use gets a value that
  * means something (none, the first, the last, one beyond, another cell of some
  * kind, itself), or all cells of a kind get it at once. Only the lock, and the
- * word that says its kind, are never damaged.
+ * word with its kind, are never damaged.
  */
 #include "corrupt.h"
 
@@ -347,7 +347,7 @@ damage_cell(struct corrupt *c, bool none)
 	    any_value(c, cell), ops_pick(c->s, 4) == 0);
 }
 
-/* What was predicted when a lease was opened. */
+/* Damages a prediction made when a lease was opened. */
 static void
 damage_claim(struct corrupt *c)
 {
@@ -431,7 +431,7 @@ damage_tenant(struct corrupt *c)
 	}
 }
 
-/* What is stored of a worker. */
+/* Damages the record of a worker. */
 static void
 damage_slot(struct corrupt *c)
 {

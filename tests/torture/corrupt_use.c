@@ -2,9 +2,9 @@
 /*
  * corrupt_use.c - every public call, on a region in which anything is wrong.
  *
- * Results may be as wrong as the region. What must hold: a call returns success
- * or a defined error; it writes no more than it was given room for; it ends,
- * and soon; loops that callers are told to make end too (workers, entries,
+ * Results may be as wrong as the region. These rules must hold: a call returns
+ * success or a defined error; it writes no more than it was given room for; it
+ * ends, and soon; the documented loops of callers end too (workers, entries,
  * expire while something is left); the lock is free afterwards; and a region
  * that was cleared can be used as before.
  */
@@ -40,8 +40,8 @@ processor_time(void)
 }
 
 /*
- * Records how long a call took, with what was done since the call before: a
- * clock that is read twice takes as long as some of them. Its result must be a
+ * Records how long a call took, with all work since the call before: a clock
+ * that is read twice takes as long as some of them. The result must be a
  * defined error or 0.
  */
 static int
@@ -64,7 +64,7 @@ took(struct corrupt *c, const char *name, int error)
 
 /* ---------------------------------------------------------------- loops --- */
 
-/* Some worker's id, by the walk that callers are told to make. */
+/* Returns some worker's id, by the documented walk. */
 static uint64_t
 some_worker(struct corrupt *c)
 {
@@ -309,7 +309,7 @@ ask_worker(struct corrupt *c, uint64_t id)
 	    c->now % 2, c->now, 0);
 	(void)CALL(c, kvr_affinity_find, c->k, 1 + (uint64_t)c->now % 7,
 	    c->now, &id);
-	/* by what was picked above: a corpus keeps its meaning */
+	/* by the draws above: a corpus keeps its meaning */
 	tell_events(c, id, facts.retain, facts.eviction);
 	load.prefill_tokens = load.active_blocks = load.requests =
 	    load.used_blocks = 5 * facts.eviction;
@@ -380,7 +380,7 @@ read_journal(struct corrupt *c)
 	}
 }
 
-/* What is told is listed, unless others tell too. */
+/* Reported loads are listed, unless others report too. */
 static void
 exchange(struct corrupt *c)
 {
@@ -460,7 +460,7 @@ check(struct corrupt *c)
 	return error == KVR_OK;
 }
 
-/* --------------------------------------------------------- all of these --- */
+/* ---------------------------------------------------------- all of them --- */
 
 static void
 any_call(struct corrupt *c)
@@ -566,8 +566,8 @@ twins(const struct kvr *k)
 }
 
 /*
- * A sound region is found to be sound; and what a writer left that died in the
- * middle of a change is sound again after the next call.
+ * A sound region is found to be sound; after a writer's death in the middle of
+ * a change it is sound again after the next call.
  */
 static void
 check_first(struct corrupt *c)

@@ -4,13 +4,13 @@
  *
  *   board       shared memory: the clock, a chair for each process, the region
  *   a process   observes, opens and ends leases, resets workers, ...; checks
- *               each result; exits with what was wrong
+ *               each result; exits with the failure
  *
- * No process knows what the others record, yet each can tell what cannot have
- * been recorded. Prompts are few: families share a beginning, all lengths
- * are in one table, families fork at lengths of that table, and a worker
- * takes only a limited part of a family (process_limit). So a match may return
- * no depth that is not in the table, and none beyond what the limits allow.
+ * No process sees the records of the others, yet each can derive which records
+ * are impossible. Prompts are few: families share a beginning, all lengths are
+ * in one table, families fork at lengths of that table, and a worker takes
+ * only a limited part of a family (process_limit). So a match may return no
+ * depth that is not in the table, and none beyond the limits.
  *
  *   trunk    0 ... 7 | 8 ... 23 | 24 ... 47 | 48 ...    process_length
  *   families     0, 1 fork here     4, 5 fork here
@@ -35,7 +35,7 @@ enum {
 	PROCESS_TTL = 20000
 };
 
-/* Of one process. */
+/* State of one process. */
 struct chair {
 	_Atomic uint64_t owner;  /* of the leases of the process on this seat */
 	_Atomic uint64_t calls;
@@ -73,9 +73,9 @@ uint32_t process_common(uint32_t family, uint32_t other);
 /* Makes the prompt; n <= PROCESS_LONGEST. */
 int process_prompt(struct kvr_prompt *p, uint32_t family, uint32_t n);
 /*
- * Matches the prompt of this many blocks of a family, which p holds, and checks
- * each overlap. `whole`: nothing was ever truncated, so each depth is one of
- * the table. NULL, or what is wrong. *checked grows.
+ * Matches the prompt of this many blocks of a family, which p holds, and
+ * checks each overlap. `whole`: nothing was ever truncated, so each depth is
+ * one of the table. Returns NULL, or the failure. *checked grows.
  */
 const char *process_match(const struct kvr *k, struct kvr_prompt *p,
     uint32_t family, uint32_t n, int64_t now, bool whole, uint64_t *checked);
@@ -83,13 +83,13 @@ const char *process_match(const struct kvr *k, struct kvr_prompt *p,
 pid_t process_start(struct board *b, uint32_t seat, uint64_t owner,
     uint64_t seed, bool whole);
 /*
- * Stops a process where it is: 1 in the middle of a change, 0 elsewhere; -1
- * if it ended by itself, as *status tells. Aimed: tries until it is in the
- * middle of a change.
+ * Stops a process where it is: returns 1 in the middle of a change, 0
+ * elsewhere, -1 if it ended by itself, with its *status. Aimed: tries until it
+ * is in the middle of a change.
  */
 int process_stop(const struct kvr *k, pid_t child, int *status);
 int process_aim(const struct kvr *k, pid_t child, int *status);
-/* Of the region: odd while a change is under way, or was broken off. */
+/* Returns an odd number while a change is under way, or broken off. */
 uint64_t process_version(const struct kvr *k);
 
 #endif

@@ -2,8 +2,8 @@
 /*
  * soak.h - tests that `make check` runs for seconds and `make soak` for hours.
  *
- * $KVR_SOAK names the file that collects what a soak has verified, one line
- * each; without it a test is short. For suites only.
+ * $KVR_SOAK names the file that collects the results of a soak, one line each;
+ * without it a test is short. For suites only.
  */
 #ifndef KVR_SOAK_H
 #define KVR_SOAK_H

@@ -156,7 +156,7 @@ START_TEST(forked)
 END_TEST
 
 /*
- * The parent dies in a change. Its child lives on, with all descriptors of the
+ * The parent dies in a change. The child lives on, with all descriptors of the
  * handle, and does not keep the seat alive.
  */
 START_TEST(forked_and_orphaned)
@@ -250,8 +250,8 @@ come_and_go(void)
 }
 
 /*
- * Killed anywhere: before there is a file, while it is created, inside the
- * gate, in a change. Nothing hangs, and what remains is a region.
+ * A process is killed anywhere: before there is a file, while it is created,
+ * inside the gate, in a change. Nothing hangs, and a region remains.
  */
 START_TEST(killed_anywhere)
 {

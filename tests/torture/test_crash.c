@@ -4,10 +4,10 @@
  *
  * A child makes one call that changes workers, or a session, one machine
  * instruction at a time. Whenever memory has changed, and the region is marked
- * dirty, a copy of it is what the next process would find if the child were
- * dead by now. In each such copy the workers must be those from before the call
- * or those from after it, and all else sound. A session may be lost, but goes
- * nowhere else.
+ * dirty, a copy of it is taken: the next process would find this if the child
+ * were dead by now. In each such copy the workers must be those from before
+ * the call or those from after it, and all else sound. A session may be lost,
+ * but goes nowhere else.
  *
  *   child   . . . store . . store . . . . store . . .  one step at a time
  *                   |         |             |
@@ -26,7 +26,7 @@ enum { BYTES = (41 << 10) + KVR_JOURNAL_MIN, STEPS_MAX = 1000000, NAMES = 6 };
 enum { MOVES = 7, STAYS = 8 }; /* digests of sessions */
 
 static void *shared, *last, *copy;
-static uint32_t sessions_met; /* what MOVES was found to be: a bit each */
+static uint32_t sessions_met; /* a bit for each state of MOVES that was found */
 
 static void
 setup(void)
@@ -132,7 +132,7 @@ ck_sessions(const struct kvr *of)
 	    worker == id[2]);
 }
 
-/* What the next process finds in the copy, after a death at this point. */
+/* Returns the fleet that the next process finds after a death at this point. */
 static struct fleet
 mended(void)
 {
@@ -155,7 +155,7 @@ mended(void)
 
 enum { CHANGES_MAX = 16 };
 
-/* What was found after one death and the next, without repetitions. */
+/* The fleets found after one death and the next, without repetitions. */
 static struct fleet found[CHANGES_MAX];
 static uint32_t n_found;
 
@@ -306,7 +306,7 @@ static uint64_t record_at;
 /* Steps at which there was no record, a part of one, all of it. */
 static uint32_t none_yet, in_part, whole;
 
-/* What a reader sees while the writer is dead, and 100 ms later. */
+/* Reads while the writer is dead, and 100 ms later. */
 static void
 inspect_record(void)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * test_depth.c - what a reader may be told while writers write.
+ * test_depth.c - the depths a reader may get while writers write.
  *
  * Under concurrent writes the depth of each worker lies between its smallest
  * and its largest true depth during the call. The writers provide the truth:
@@ -13,8 +13,8 @@
  *                            '---- window -----'
  *
  * One of these states was true whenever the reader read. Time moves likewise:
- * the reader passes 0, so its time is the region's, which lies between the
- * last that was done at its begin and the last begun at its end.
+ * the reader passes 0, so it gets the region's time, which lies between the
+ * last done at the reader's begin and the last begun at the reader's end.
  *
  * Writers take turns, so the order of their changes is known. Besides them a
  * noise thread, which takes no turns, splits and merges the same prefixes for
@@ -137,7 +137,7 @@ say(struct party *t, uint32_t line, uint32_t n)
 struct change {
 	struct party *t;
 	struct history *h;
-	struct state *s;  /* what it leads to */
+	struct state *s;  /* result */
 	struct open_lease *l;
 	int64_t now;
 	uint32_t line, length;
@@ -231,7 +231,7 @@ extend(struct change *c)
 	    "kvr_lease_extend");
 }
 
-/* Finishing what was only committed stamps its path once more. */
+/* Finishing a committed lease stamps its path once more. */
 static void
 end_lease(struct change *c)
 {
@@ -341,7 +341,7 @@ writer(void *argument)
 	return NULL;
 }
 
-/* Splits and merges what the others share; passes time 0, moves no clock. */
+/* Splits and merges the shared prompts; passes time 0, moves no clock. */
 static void *
 noise(void *argument)
 {
@@ -368,7 +368,7 @@ struct window {
 	int64_t since, until;  /* time */
 };
 
-/* What an incarnation of a worker may be reported to have. */
+/* The depths that may be reported for an incarnation of a worker. */
 struct range {
 	uint32_t low, high;
 	bool known;  /* there was such an incarnation */
@@ -498,7 +498,7 @@ look_once(struct party *t, uint64_t noisy)
 		ck_known(t, w, noisy, v[i].worker);
 }
 
-/* What a route reports of the worker that it chooses. */
+/* Checks a route's report on the worker that it chooses. */
 static void
 route_once(struct party *t)
 {

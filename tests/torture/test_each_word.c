@@ -10,7 +10,7 @@
  *	an attach      refused, or as good as the region before
  *
  * tests/torture/corrupt.h damages at random, and more at a time. Here nothing
- * is left out: what follows from one wrong word is seen in each of them.
+ * is left out: each word is wrong once, and each effect is seen.
  */
 #include "tenants.h"
 
@@ -23,7 +23,7 @@ enum { WORDS = BYTES / 4, NOW = 50 };
 /* With a journal: its first records are damaged too, and the peers. */
 enum { PEERS = 3, PEER_BYTES = sizeof(struct peer_table), RECORDS = 1 << 10 };
 
-/* With aliases of blocks: worker 5's engine names what it has. */
+/* A region with aliases: the events of worker 5 name its blocks. */
 enum { ALIASES = 40, ALIAS_BYTES = 46 * ALIASES, NAMED = 16 };
 
 /* With tenants that share it. */
@@ -386,7 +386,7 @@ START_TEST(writes_return)
 }
 END_TEST
 
-/* Two workers of one name cannot be told apart: only kvr_clear mends that. */
+/* Two workers with one name look the same: only kvr_clear mends this. */
 static bool
 name_is_at(uint32_t word)
 {
@@ -439,7 +439,7 @@ START_TEST(what_attaches_can_be_used)
 }
 END_TEST
 
-/* What the exchange has of its own; and the records of a few calls. */
+/* Damages the exchange's own words, and the records of a few calls. */
 static void
 each_of_exchange(void (*use)(uint32_t word))
 {
@@ -476,7 +476,7 @@ START_TEST(exchange_that_attaches_can_be_used)
 }
 END_TEST
 
-/* What is known by the names of blocks, and where they are on record. */
+/* Damages the names of blocks, and their places on record. */
 static void
 each_of_aliases(void (*use)(uint32_t word))
 {
@@ -514,7 +514,7 @@ START_TEST(aliases_that_attach_can_be_used)
 }
 END_TEST
 
-/* What tenants have, and all that this hangs on. */
+/* Damages the tenants, and all words that they depend on. */
 static void
 each_of_tenants(void (*use)(uint32_t word))
 {
