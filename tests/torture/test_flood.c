@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * test_flood.c - a client that knows the secret chooses what to hash.
+ * test_flood.c - a client that has the secret chooses its blocks by hash.
  *
- * The secret is shared by replicas, so a client may have it, and use it to find
+ * Replicas share the secret, so a client may have it, and use it to find
  * prompts whose hashes are alike. The key of the table never leaves a region.
- * Here are the floods of such a client; none may pile up one bucket:
+ * Such a client can send these floods; no flood may pile up one bucket:
  *
  *   low     first blocks whose sequence hashes end in the same 16 bits
  *   pair    second blocks: previous hash xor own hash ends in 16 zeros
  *   guess   blocks that meet in one bucket under a key that was guessed
  *
- * HOW MUCH IS TOO MUCH. Of n nodes in b buckets, n (n - 1) / 2b pairs are
+ * HOW MUCH IS TOO MUCH. Among n nodes in b buckets, n (n - 1) / 2b pairs are
  * expected to share one, however the nodes were chosen, if any two meet with
  * probability 1/b. Eight times as many have a probability of at most 1/8
- * (Markov), and nothing better can be said: under an unlucky key whole floods
- * meet. So each flood meets 51 keys, and most of these must be lucky. That 26
- * are not has a probability below 2^51 / 8^26 < 10^-8. A chain of length c
- * makes c (c - 1) / 2 pairs: for these numbers the longest under a lucky key is
- * at most 40, with two blocks 57, and on the mean way to a node 2 others are
- * met: the table has grown to twice as many buckets as there are nodes.
+ * (Markov), and there is no better bound: under an unlucky key whole floods
+ * meet. So each flood meets 51 keys, and most of the keys must be lucky. 26
+ * unlucky ones have a probability below 2^51 / 8^26 < 10^-8. A chain of length
+ * c makes c (c - 1) / 2 pairs: for these numbers the longest under a lucky key
+ * is at most 40, with two blocks 57, and on the mean way to a node 2 others
+ * are met: the table has grown to twice as many buckets as there are nodes.
  */
 #include "prompt.h"
 #include "region.h"
@@ -75,7 +75,7 @@ teardown(void)
 
 /* ---------------------------------------------------------- the client --- */
 
-/* What precedes a client's next block. */
+/* The chain before a client's next block. */
 struct stand {
 	struct hash_chain chain;
 	uint64_t prev;
@@ -148,8 +148,8 @@ anything(uint64_t prev, uint64_t hash)
 typedef bool alike(uint64_t prev, uint64_t hash);
 
 /*
- * The table knows only the low half of a hash: with the same 16 bits chosen
- * again and again, some of 400 first blocks would be one to it.
+ * The table has only the low half of a hash: with the same 16 bits chosen
+ * again and again, it would take some of 400 first blocks for one.
  */
 static bool
 low_half_new(const uint64_t *hashes, uint32_t n)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * test_journal_readers.c - two writers send a small journal round, and three
- * readers see whole records only, in order, or are told of those they lost.
+ * readers see whole records only, in order, and a count of lost ones.
  */
 #include "kvroute.h"
 #include "kvroute_replica.h"
@@ -19,11 +19,11 @@ enum { LONGEST = LENGTHS * UNIT, ROOM = KVR_JOURNAL_MIN / 32 };
 static struct kvr *k;
 static uint64_t worker;
 static uint64_t chain[LONGEST], root; /* of the longest prompt */
-static uint64_t begin; /* of what the writers write */
+static uint64_t begin; /* of the writers' records */
 static atomic_uint writing;
 static atomic_bool read_one;
 
-/* Prompts are prefixes of one: the length tells all hashes. */
+/* Prompts are prefixes of one: the length determines all hashes. */
 static void
 say(struct kvr_prompt *p, uint32_t n)
 {

@@ -2,11 +2,11 @@
 /*
  * test_lies.c - engines that report arbitrary numbers.
  *
- * Two regions see the same calls in the same order. In one, half of the workers
- * lie about what they had cached, how long prompts and outputs were, and where;
- * in the other these report nothing. Lies affect only the workers that report
- * them: all about the honest ones is equal in both, after each call. Both
- * regions stay sound, and every cost a number.
+ * Two regions see the same calls in the same order. In one, half of the
+ * workers lie about hits, lengths of prompts and outputs, and places; in the
+ * other they report nothing. Lies affect only the workers that report them:
+ * all about the honest ones is equal in both, after each call. Both regions
+ * stay sound, and every cost a number.
  */
 #include "inner.h"
 
@@ -20,8 +20,8 @@ static struct {
 static int64_t now;
 
 /*
- * A worker that is reset gets a slot with nothing left to reclaim, and what is
- * left may differ.
+ * A worker that is reset gets a slot with nothing to reclaim, and the rest to
+ * reclaim may differ.
  */
 static uint64_t ids[2][FLEET];
 #define ID(worker) ids[k == silent][worker]
@@ -140,7 +140,7 @@ say_something(void)
 	return n;
 }
 
-/* What must not depend on what others report about themselves. */
+/* Reads the statistics that must not depend on reports of others. */
 static void
 own_stats(uint32_t worker, struct kvr_worker_stats *s)
 {
@@ -203,7 +203,7 @@ set_facts(uint32_t worker)
 	f.retain = worker < LIARS ? pick(4) : KVR_RETAIN_CAPACITY + pick(2);
 	f.capacity_tokens = pick(2) == 0 || f.retain == KVR_RETAIN_CAPACITY
 	    ? 100 + pick(4000) : 0;
-	/* whole leaves are evicted, and splits change what a leaf is */
+	/* whole leaves are evicted, and splits make other leaves */
 	f.eviction = worker < LIARS ? pick(2) : KVR_EVICT_RELEASED;
 	f.block_tokens = pick(3) == 0 ? 1 + pick(40) : 0;
 	in_both(must(kvr_worker_set(k, ID(worker), &f) == KVR_OK));

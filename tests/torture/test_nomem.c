@@ -28,7 +28,7 @@ fill_numbers(void)
 		numbers[i] = i;
 }
 
-/* What a call under test works on; each attempt gets its own prompt. */
+/* The objects of a call under test; each attempt gets its own prompt. */
 struct bench {
 	struct kvr *k;
 	uint64_t worker;

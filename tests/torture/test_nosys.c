@@ -21,7 +21,7 @@
 
 enum { CALLS_MAX = 60 };
 
-/* How an open is tried, and what is there before. */
+/* The way an open is tried, and the files before it. */
 struct scene {
 	uint32_t flags;
 	bool there; /* a region with a tree */
@@ -63,7 +63,7 @@ prepare(const struct scene *s)
 		ck_assert_int_eq(open_as(ATTACH, &another), KVR_OK);
 }
 
-/* What was there is there; else nothing stands in the way of a new one. */
+/* An earlier file is still there; else nothing hinders a new one. */
 static void
 ck_as_before(const struct scene *s, int before)
 {
@@ -237,8 +237,8 @@ START_TEST(all_seats)
 END_TEST
 
 /*
- * The caller closed all descriptors, and has them used again, or not. What is
- * another file's now says nothing of seats, and stays open.
+ * The caller closed all descriptors, and has them used again, or not. A
+ * descriptor of another file is no evidence about seats, and stays open.
  */
 START_TEST(descriptors_used_again)
 {
@@ -303,7 +303,7 @@ START_TEST(freed_by_a_child)
 }
 END_TEST
 
-/* A file that holds what kvr_new_at makes is not attached to, nor changed. */
+/* A file with the contents that kvr_new_at makes is refused and unchanged. */
 START_TEST(memory_in_a_file)
 {
 	struct kvr_options o = options;
@@ -448,7 +448,7 @@ START_TEST(boot_ids)
 }
 END_TEST
 
-/* What /proc may say of the process in a seat: without doubt dead, or not. */
+/* /proc shows the process in a seat as dead without doubt, or not. */
 START_TEST(what_proc_says)
 {
 #define AFTER " 1 1 1 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 "

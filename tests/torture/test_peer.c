@@ -9,8 +9,8 @@
  *   victim   makes calls; its private memory must stay as it is; each call
  *            ends with a defined error, in the time that the lock promises
  *
- * What the calls return is worth nothing here: the peer can take the lock away
- * in the middle of a change.
+ * Results of calls are worth nothing here: the peer can take the lock away in
+ * the middle of a change.
  */
 #define _GNU_SOURCE
 #include "process.h"
@@ -31,7 +31,7 @@ enum { REGION = 256 << 10, MILLISECONDS = 1500, TARGETS = 64, PAUSE = 50 };
 
 static struct board *board;
 static struct kvr *k;
-static uint64_t target[TARGETS]; /* what a pointer of the peer's names */
+static uint64_t target[TARGETS]; /* targets of the peer's pointers */
 
 static int64_t
 milliseconds(void)
@@ -67,7 +67,7 @@ one_call(uint64_t *chance, struct kvr_prompt *p, uint64_t worker)
 	}
 }
 
-/* 0, or what went wrong. */
+/* Returns 0, or the error. */
 static int
 victim(uint64_t chance, uint64_t worker)
 {

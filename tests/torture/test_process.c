@@ -95,8 +95,8 @@ aim(uint32_t seat)
 }
 
 /*
- * A change that is broken off is one loss, even if the process that recovers it
- * dies doing so, and the next one too: the version tells.
+ * A change that is broken off is one loss, even if the process that recovers
+ * it dies doing so, and the next one too. The version counts them.
  */
 static void
 murder(uint32_t seat, bool aimed)
@@ -115,7 +115,7 @@ murder(uint32_t seat, bool aimed)
 	deaths++;
 }
 
-/* Ends what the dead process had in flight, as its supervisor would. */
+/* Ends the leases of the dead process, as its supervisor would. */
 static void
 bury(uint32_t seat)
 {
@@ -300,7 +300,7 @@ END_TEST
 
 /* -------------------------------------------------------- warm restart --- */
 
-/* What all workers are known for, of each family. */
+/* The blocks of all workers, for each family. */
 struct known {
 	uint32_t blocks[PROCESS_FAMILIES][2 * (PROCESS_NAMES + 2)];
 	uint64_t held;
@@ -352,7 +352,7 @@ kill_all(void)
 	}
 }
 
-/* All are dead; the next open finds what was live, or an empty index. */
+/* All are dead; the next open finds the live entries, or an empty index. */
 static void
 reopen(bool in)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * test_readers.c - choices without the lock, while reports change what can be
- * expected: ages, survival, TTLs, rates, engine blocks.
+ * test_readers.c - choices without the lock, while reports change the
+ * expectations: ages, survival, TTLs, rates, engine blocks.
  *
- * A reader discards what it met half changed, so no result may be out of
- * bounds; and ThreadSanitizer sees every word that is read without read_once()
- * or written without write_once().
+ * A reader discards a half changed value, so no result may be out of bounds;
+ * and ThreadSanitizer sees every word that is read without read_once() or
+ * written without write_once().
  */
 #include "check.h"
 #include "reports.h"
@@ -124,7 +124,7 @@ enum { SELDOM = 64, LOOK_ENDED = UINT32_MAX / 2 };
 static struct kvr *only; /* reads alone, as KVR_OPEN_READONLY does */
 static uint32_t seen[LOOKED];
 
-/* All of one report: each row has what the report begins with. */
+/* Rows of one report are complete: each has the values of the report's head. */
 static int
 rows_of(const struct kvr_exchange *x, const struct kvr_peer *row, size_t n)
 {
@@ -285,22 +285,22 @@ recover_more(uint32_t i, void *memory)
 }
 
 /*
- * What a check reads while the region changes is discarded. Now and then a
- * whole check passes: from then on ThreadSanitizer knows that every word was
- * read, and reports the next plain write to any of them.
+ * A check discards its reads of a region that changes. Now and then a whole
+ * check passes: from then on ThreadSanitizer has a read of every word on
+ * record, and reports the next plain write to any of them.
  */
 static void
 await_check(void)
 {
 	uint32_t now, begun;
 
-	/* relaxed: this must not order what is written before and after */
+	/* relaxed: this must not order the writes before and after */
 	begun = now = atomic_load_explicit(&checks, memory_order_relaxed);
 	for (; now - begun < 2 && now < LOOK_ENDED; sched_yield())
 		now = atomic_load_explicit(&checks, memory_order_relaxed);
 }
 
-/* What kvroute-sync and kvroute-events do. */
+/* Makes the calls of kvroute-sync and kvroute-events. */
 static void
 tell_more(uint32_t i, int64_t now)
 {
@@ -340,7 +340,7 @@ tell_more(uint32_t i, int64_t now)
 		must(kvr_events_off(k, id[2]) == KVR_OK);
 }
 
-/* What else changes while others read. */
+/* Makes the other changes while others read. */
 static void
 change_more(uint32_t i, int64_t now)
 {

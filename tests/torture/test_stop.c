@@ -5,8 +5,8 @@
  * While one process is stopped, often in the middle of a change, two others
  * make calls with KVR_NOWAIT. This process is one of them and the only one
  * that can continue the writer: if one of its calls waited, it would wait
- * forever. So what is asserted of each stop is that calls were made, and how
- * they ended. How long they took is printed, and asserted only in a soak.
+ * forever. So each stop asserts that calls were made, and how they ended.
+ * Their times are printed, and asserted only in a soak.
  */
 #include "plain.h"
 #include "process.h"
@@ -183,7 +183,7 @@ leave(pid_t child)
 	ck_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
-/* One stop: what this process did in it, and did the other go on? */
+/* Makes one stop; the other process must go on. */
 static void
 one_stop(pid_t writer, struct kvr_prompt *p, uint64_t worker, bool aimed,
     uint64_t ms)

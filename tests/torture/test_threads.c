@@ -4,8 +4,8 @@
  *
  * Each party writes only to workers of its own, over prompts that all share,
  * so the index is one tree that all parties split, extend and merge, while
- * each party knows exactly what its own workers hold: it has a model of its
- * own. Time stands still where parties must agree on what is live.
+ * each party has a model with the exact content of its own workers. Time
+ * stands still where parties must agree on the live entries.
  */
 #include "kvroute.h"
 #include "kvroute_replica.h"
@@ -38,7 +38,7 @@ struct party {
 	uint64_t prefix[BLOCKS], sequence[BLOCKS];
 	struct model_path path;
 	pthread_t thread;
-	const char *wrong;    /* what differed; NULL: nothing */
+	const char *wrong;    /* first difference, or NULL */
 };
 
 static void
@@ -234,7 +234,7 @@ thread_main(void *argument)
 	return NULL;
 }
 
-/* What all hold in the end is the sum of what each party knows it holds. */
+/* The final content is the sum of the parties' models. */
 static void
 compare_ends(struct party *t, size_t n)
 {
@@ -401,7 +401,7 @@ map_shared(void)
 	return at;
 }
 
-/* In a child: Check is not used, the exit status tells. */
+/* Runs in a child: Check is not used, the exit status is the result. */
 static int
 child_main(uint32_t number, uint64_t seed, void *not_here)
 {
