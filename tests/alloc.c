@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* alloc.c - an allocator that fails when told to; the idea is in alloc.h. */
+/* alloc.c - an allocator that fails on request; the idea is in alloc.h. */
 #include "alloc.h"
 
 #include <errno.h>

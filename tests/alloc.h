@@ -4,9 +4,9 @@
  *
  * The build redirects malloc, calloc, realloc, reallocarray, aligned_alloc,
  * posix_memalign, strdup and mmap in the code under test (lib/, and modules of
- * ext/, tools/ and tests/stand-ins/) to this file. Tests, models and Check keep
- * the system's, so only the code under test ever fails. The state is per
- * process: what one test arms, no other test sees.
+ * ext/, tools/ and tests/stand-ins/) to this file. Tests, models and Check
+ * keep the system's, so only the code under test ever fails. The state is per
+ * process: a test that arms it affects no other test.
  */
 #ifndef KVR_ALLOC_H
 #define KVR_ALLOC_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * browser.h - pages in a browser, for suites: a folder for each test, in which
- * the page look.html looks at others and writes down what it sees.
+ * browser.h - pages in a browser, for suites: a folder for each test, where
+ * the page look.html opens other pages and writes down their text.
  */
 #ifndef KVR_BROWSER_H
 #define KVR_BROWSER_H
@@ -93,9 +93,9 @@ output_of(const char *command, int *status)
 }
 
 /*
- * What look.html is when all is loaded and done, and what its frames say in the
- * console.
- * The sandbox does not work as root and is not needed for our own pages.
+ * Returns the text of look.html when all is loaded and done, with its frames'
+ * output on the console. The sandbox does not work as root and is not needed
+ * for our own pages.
  */
 static inline char *
 browse(void)

@@ -72,7 +72,7 @@ open_as(uint32_t flags, struct kvr **out)
 	return kvr_open(path, strlen(path), flags, &options, out);
 }
 
-/* The error of opening; what was opened is closed again. */
+/* Returns the error of opening; an open handle is closed again. */
 static inline int
 try(uint32_t flags)
 {
@@ -148,7 +148,7 @@ file_fd(void)
 	return fd;
 }
 
-/* The whole file; what is beyond `bytes` is not touched. */
+/* Reads the whole file; bytes beyond `bytes` are not touched. */
 static inline void
 file_read(void *to, size_t bytes)
 {
@@ -204,7 +204,7 @@ gate_held(void)
 	return held(path_lock, GATE, 1);
 }
 
-/* Is any handle for writing open? Its two locks agree. */
+/* Is any handle for writing open? The two locks agree. */
 static inline bool
 attached(void)
 {
@@ -250,7 +250,7 @@ change_it(void)
 	k->region->name_free = 77;
 }
 
-/* For changing what the file holds while no handle is attached. */
+/* Maps the file, to change its content while no handle is attached. */
 static inline struct kvr *
 in_image(void)
 {

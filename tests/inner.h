@@ -151,7 +151,7 @@ small_setup(void)
 	region_of(&o);
 }
 
-/* A report says that tokens of this age were there, or not. */
+/* Notes in a report that tokens of this age were there, or not. */
 static inline void
 note_age(uint32_t slot, uint64_t age, bool was_hit, double tokens)
 {
@@ -177,7 +177,7 @@ idle_since(uint32_t slot, uint64_t blocks)
 	}
 }
 
-/* Which no entry has: kvr_check would say so. */
+/* Drops idle blocks that no entry has, which kvr_check would find. */
 static inline void
 forget_idle(void)
 {
@@ -295,7 +295,7 @@ say(const char *text)
 	return p;
 }
 
-/* n blocks, the first `common` of which are shared by every `kind`. */
+/* Makes a prompt of n blocks; all kinds share the first `common`. */
 static inline struct kvr_prompt *
 say_long(uint32_t n, uint32_t common, uint32_t kind)
 {
@@ -446,7 +446,7 @@ give_back(uint32_t chain)
 }
 
 /*
- * Cell 0 is what cell_take returns when there is none: a write to it means
+ * Cell 0 is the result of cell_take when all are taken: a write to it means
  * that room was not made.
  */
 static inline bool

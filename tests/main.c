@@ -41,7 +41,7 @@ static const struct {
 	{ NULL, NULL }
 };
 
-/* Of the coverage build: mk/coverage.mk. */
+/* The coverage build has it: mk/coverage.mk. */
 void __gcov_dump(void) __attribute__((weak));
 
 void
@@ -125,7 +125,7 @@ seconds(void)
 	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-/* What the processes of all tests so far have computed, in seconds. */
+/* Returns the CPU time of all tests so far, in seconds. */
 static double
 computed(void)
 {
@@ -251,7 +251,7 @@ main(int argc, char **argv)
 			return 2;
 		tally = optarg;
 	}
-	/* It ends what hangs, also on a machine that is very busy. */
+	/* It ends a test that hangs, also on a machine that is very busy. */
 	setenv("CK_DEFAULT_TIMEOUT", "900", 0);
 	if (optind == argc)
 		run_all(&n);

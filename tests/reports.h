@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * reports.h - requests that end with a report, and what was learned from them,
- * for the suites of report.c. Regions and workers are those of inner.h.
+ * reports.h - requests that end with a report, and the effects of reports, for
+ * the suites of report.c. Regions and workers are those of inner.h.
  */
 #ifndef KVR_REPORTS_H
 #define KVR_REPORTS_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* sys.c - system calls that fail when told to; the idea is in sys.h. */
+/* sys.c - system calls that fail on request; the idea is in sys.h. */
 #include "sys.h"
 
 #include <errno.h>

@@ -2,8 +2,8 @@
 /*
  * sys.h - system calls that fail on demand, as allocations do: see alloc.h.
  *
- * The build redirects these calls of lib/ to sys.c. One kind of call fails at a
- * time; or it gives a text, as if that were what the system says. The state is
+ * The build redirects these calls of lib/ to sys.c. One kind of call fails at
+ * a time; or it returns a given text in place of the system's. The state is
  * per process.
  */
 #ifndef KVR_SYS_H
@@ -21,7 +21,7 @@ void sys_fail_at(enum sys_call call, unsigned long n, int error);
 void sys_fail_from(enum sys_call call, unsigned long n, int error);
 /* Each read or readlink gives this text from its beginning. */
 void sys_say(enum sys_call call, const char *text);
-/* All is as usual again; how many calls failed or were told a text. */
+/* Ends it; returns how many calls failed or got a text. */
 unsigned long sys_reset(void);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * test.h - what every suite may use besides Check.
+ * test.h - common functions of all suites, besides Check's.
  *
  * A file tests/.../test_NAME.c defines `Suite *suite_NAME(void)` and is found
  * by its name. Other files of tests/ are linked to every suite and to the fuzz
@@ -13,8 +13,8 @@
 #include <stdint.h>
 
 /*
- * Ends the running test as skipped, which is never counted as passed. Only
- * for what a machine may lack, such as the trace beside the checkout.
+ * Ends the running test as skipped, which is never counted as passed. Only for
+ * things that a machine may lack, such as the trace beside the checkout.
  */
 #define test_skip(why) test_skip_in(__func__, (why))
 _Noreturn void test_skip_in(const char *test, const char *why);
@@ -26,7 +26,7 @@ _Noreturn void test_skip_in(const char *test, const char *why);
 #define test_shared(name) test_shared_in(__func__, (name))
 const char *test_shared_in(const char *test, const char *name);
 
-/* As _exit, for a child after fork: what it reached counts in the coverage. */
+/* As _exit, for a child after fork; its lines count in the coverage. */
 _Noreturn void test_exit(int status);
 
 /*

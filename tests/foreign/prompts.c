@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * prompts.c - prompts that share prefixes. Those of one family are equal up to
- * a cut, then continue by variant; few families, cuts and variants, so that
- * paths are split, extended and met again.
+ * prompts.c - prompts that share prefixes. Prompts of one family are equal up
+ * to a cut, then continue by variant. Families, cuts and variants are few, so
+ * that paths are split, extended and met again.
  */
 #include "foreign.h"
 
