@@ -13,7 +13,7 @@
 
 enum { PREFIXES = 2000, BUCKETS = 4096, LEASES = 4, TRIES = 20 };
 
-/* Which prefixes it has, and how many copies. The first one is empty. */
+/* The prefixes that it has, and their copies. The first one is empty. */
 static struct prefix {
 	uint64_t name;
 	uint32_t length; /* letters; 0: none */
@@ -38,7 +38,7 @@ engine_begin(void)
 	living = unused = 0;
 }
 
-/* With prompts of so many letters. */
+/* Begins an engine with prompts of so many letters. */
 static inline void
 engine_with(uint32_t most, uint32_t period)
 {

@@ -120,7 +120,7 @@ START_TEST(bind_and_find)
 }
 END_TEST
 
-/* To have been looked for is no use. */
+/* A lookup does not count as use. */
 START_TEST(find_is_no_use)
 {
 	bind(DIGEST, 2, 10 * SECOND, SECOND);

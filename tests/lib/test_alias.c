@@ -149,7 +149,7 @@ START_TEST(the_last_dead_are_found)
 }
 END_TEST
 
-/* For a few, a few are looked at; then as many as a call may. */
+/* A call looks at as few as it needs, and at most at its bound. */
 START_TEST(reclaimed_in_parts)
 {
 	enum { MANY = 40000, LOOKS = 16384 };

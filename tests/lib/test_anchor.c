@@ -190,7 +190,6 @@ START_TEST(parted_node)
 }
 END_TEST
 
-/* Any reports in any order. */
 START_TEST(any_lengths)
 {
 	static const uint64_t odd[] = { 0, 1, 15, 16, 17, 64, 2000, 4000,

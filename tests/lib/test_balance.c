@@ -325,7 +325,7 @@ START_TEST(a_slow_spell_is_forgotten)
 }
 END_TEST
 
-/* Without waiting for that. */
+/* kvr_worker_forget does not wait for new figures. */
 START_TEST(forget_is_at_once)
 {
 	strangers(30);

@@ -228,7 +228,7 @@ do_observe(uint64_t worker, int64_t now)
 	return within(&s);
 }
 
-/* On this worker; 0: on one that is chosen. */
+/* Reserves on this worker; 0: on one that is chosen. */
 static uint64_t
 do_reserve(uint64_t worker, uint64_t owner, int64_t now)
 {
@@ -1036,7 +1036,7 @@ any_call(int64_t now)
 		(void)do_reset(pick(4));
 }
 
-/* In a region that is large enough, and in one that is not. */
+/* The region is large enough, or is not. */
 START_TEST(any_calls)
 {
 	uint64_t calls = test_amount(40000);

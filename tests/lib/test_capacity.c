@@ -424,7 +424,7 @@ END_TEST
 
 /* -------------------------------------------------------------- leaves --- */
 
-/* By last use, not by last release: a request in flight for a long time. */
+/* The last use decides, not the last release: a request runs for long. */
 START_TEST(leaves_by_last_use)
 {
 	uint64_t lease;

@@ -304,7 +304,7 @@ START_TEST(damaged_cover)
 }
 END_TEST
 
-/* For a node with enough holders to have links to its groups. */
+/* The node must have enough holders for links to its groups. */
 #define link_of(node, i) cell_at(k, N(node)->entries)->piece[i]
 
 /* A match reads a copy: it must be equal. */

@@ -44,7 +44,7 @@ fleet_sound(void)
 	    check_fleet(k, counted) && parts_sound(k);
 }
 
-/* As FOUND, by this part of the check alone. */
+/* Is like FOUND, for this part of the check alone. */
 #define HERE(change) do { \
 	bool sound_; \
 	change; \

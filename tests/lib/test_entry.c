@@ -250,7 +250,7 @@ unpin(uint32_t n, uint32_t slot)
 		take(n, slot);
 }
 
-/* As parting does, but the blocks of both parts are counted already. */
+/* Parts a node whose blocks are counted in both parts already. */
 static void
 copy(uint32_t n, uint32_t to, uint32_t slot)
 {
@@ -382,8 +382,8 @@ START_TEST(sameness)
 END_TEST
 
 /*
- * In order of release. A pin alone changes nothing: the request may never be
- * dispatched.
+ * Entries are in order of release. A pin alone changes nothing: the request
+ * may never be dispatched.
  */
 START_TEST(released_in_order)
 {

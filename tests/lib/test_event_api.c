@@ -129,7 +129,7 @@ START_TEST(without_digests_batch_0_is_a_restart)
 }
 END_TEST
 
-/* After a reconnect: the number is the same, the batch is another. */
+/* A reconnect has led to the same number with another batch. */
 START_TEST(another_last_batch_is_a_restart)
 {
 	uint64_t old = id[0];

@@ -493,7 +493,7 @@ START_TEST(an_engine_restarts_meanwhile)
 }
 END_TEST
 
-/* As many blocks of another prompt. */
+/* Adds as many blocks of another prompt. */
 static void
 add_other(uint64_t blocks)
 {

@@ -334,7 +334,7 @@ END_TEST
 
 /* -------------------------------------------------------------- random --- */
 
-/* How likely block i (from 0) of the prompt is there, by its own age. */
+/* Returns the likelihood of block i (from 0) of the prompt, by its own age. */
 static double
 likely(uint32_t worker, uint32_t i)
 {

@@ -10,7 +10,7 @@
 
 enum { BLOCK = 64, CHATS = 64, LONGEST = 64 * 64 };
 
-/* How the engine reports. */
+/* The engine's way to report. */
 enum saying { EXACTLY, NULL_FOR_ZERO, FEW_NUMBERS, ZERO, ENDPOINT_OF_ZEROS };
 
 static struct {

@@ -51,7 +51,7 @@ START_TEST(absent)
 }
 END_TEST
 
-/* In either case; an existing file's size is kept. */
+/* The flags allow both; an existing file's size is kept. */
 START_TEST(create_or_attach)
 {
 	opened(EITHER);
@@ -219,7 +219,7 @@ START_TEST(foreign_owner)
 }
 END_TEST
 
-/* Not permitted: the system's error, and nothing is left. */
+/* A user without the right gets the system's error, and nothing is left. */
 START_TEST(not_allowed)
 {
 	int status;

@@ -346,7 +346,7 @@ holder(void)
 		(void)pause();
 }
 
-/* Also process 1; it dies with a handle open, and without the lock. */
+/* Runs as process 1, too; dies with a handle open, and without the lock. */
 static void
 passer_by(void)
 {

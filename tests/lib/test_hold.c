@@ -671,7 +671,7 @@ named(uint32_t kind, uint32_t block, const char *text, size_t from, size_t to)
 	return apply_to(0, &e, 1, hashes, to - from, NULL, 0, 1);
 }
 
-/* Without tokens it is another copy, or not known. */
+/* An event without tokens is another copy, or is not known. */
 START_TEST(names_alone_are_copies)
 {
 	stored("abc", 0);
@@ -1153,7 +1153,7 @@ END_TEST
 
 /* ------------------------------------------------------ sliding windows --- */
 
-/* Where a request ended is known, and an answer is no end. */
+/* The end of a request is known; the end of an answer does not count. */
 START_TEST(ends_of_requests)
 {
 	uint64_t lease;
@@ -1254,7 +1254,7 @@ START_TEST(parts_of_what_runs)
 }
 END_TEST
 
-/* Nor does a prompt end where a long event is cut. */
+/* A cut in a long event is no end of a prompt either. */
 START_TEST(pieces_are_no_ends)
 {
 	char text[TEXT], part[TEXT];
@@ -1443,7 +1443,7 @@ START_TEST(an_end_that_was_removed)
 }
 END_TEST
 
-/* Also where its last piece is a block. */
+/* The last piece of a run may be a block. */
 START_TEST(a_run_in_pieces)
 {
 	enum { LEAST = 255 };

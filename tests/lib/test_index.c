@@ -127,7 +127,7 @@ END_TEST
 
 /* ----------------------------------------------------------- extension --- */
 
-/* In place only for a leaf with one holder and no pin of another lease. */
+/* Only a leaf with one holder and no other lease's pin grows in place. */
 START_TEST(extended_or_not)
 {
 	uint64_t lease;
@@ -362,7 +362,7 @@ node_of(const char *text, uint32_t block)
 	return node;
 }
 
-/* None beyond the path: the prompt may have no such block. */
+/* A block beyond the path is not found: the prompt may have no such block. */
 START_TEST(finds_a_block)
 {
 	uint32_t top, end, i;
