@@ -124,7 +124,7 @@ END_TEST
 
 static const uint32_t answer[64];
 
-/* In a region of its own, with blocks of four tokens. */
+/* Reserves in a region of its own, with blocks of four tokens. */
 static uint64_t
 reserve_in_fours(size_t tokens)
 {

@@ -51,7 +51,7 @@ START_TEST(of_the_eligible)
 }
 END_TEST
 
-/* As a caller of kvr_choose may give them. */
+/* A caller of kvr_choose may give such rows. */
 START_TEST(rows_of_nobody)
 {
 	scene_of(3);

@@ -79,7 +79,7 @@ START_TEST(extendable)
 }
 END_TEST
 
-/* As every caller does that removes entries. */
+/* Removes an entry as every caller does. */
 static void
 leave(uint32_t node, uint32_t slot)
 {

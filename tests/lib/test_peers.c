@@ -163,7 +163,7 @@ spoil(int way)
 	}
 }
 
-/* By one who makes the digest, too. The check finds it, and it is mended. */
+/* The writer makes the digest, too. The check finds the lie, and mends it. */
 START_TEST(lies_count_as_none)
 {
 	report(2, 7);

@@ -31,7 +31,7 @@ ck_plain(const struct kvr_prompt *p, const struct kvr_scope *scope, size_t n,
 
 /* --------------------------------------------------------------- pieces --- */
 
-/* In three pieces, at every pair of cuts; begun with the scope or without. */
+/* Three pieces, at every pair of cuts; the scope comes first or last. */
 START_TEST(every_cut)
 {
 	const struct hash_rule rule = rule_of(_i);
@@ -39,7 +39,7 @@ START_TEST(every_cut)
 	struct kvr_prompt *p = prompt_of(&rule), *one;
 	bool late;
 
-	/* Under a checker only the longest ones. */
+	/* a checker gets only the longest ones */
 	for (size_t n = UNITS + 1 - test_amount(UNITS + 1); n <= UNITS; n++) {
 		one = whole(&rule, &scope, n);
 		ck_plain(one, &scope, n, NULL, 0);

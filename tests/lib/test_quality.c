@@ -138,7 +138,7 @@ START_TEST(chain_avalanche)
 }
 END_TEST
 
-/* From a bit of a token to the sequence hash two blocks later. */
+/* A token's bit changes the sequence hash two blocks later. */
 START_TEST(prompt_avalanche)
 {
 	const struct hash_rule rule = plain_rule(KVR_HASH_KEYED,

@@ -83,7 +83,7 @@ START_TEST(digest_of_the_whole_prompt)
 }
 END_TEST
 
-/* From e^-1 to e, and exactly 1 where nothing applies. */
+/* It lies between e^-1 and e, and is exactly 1 where nothing applies. */
 START_TEST(dislike_by_hand)
 {
 	struct kvr_request r;

@@ -65,7 +65,7 @@ END_TEST
 
 /* ------------------------------------------------- reports believed --- */
 
-/* How many reports were evidence, and how many not; of the worker. */
+/* Compares the worker's reports with evidence, and those without. */
 static void
 ck_reports(uint32_t worker, uint64_t reports, uint64_t silent)
 {

@@ -230,7 +230,7 @@ resumed(const char *text, size_t n)
 	return p;
 }
 
-/* Also one so short that nothing is missing: no call depends on the length. */
+/* It may be so short that nothing is missing: its length does not matter. */
 START_TEST(only_for_extensions)
 {
 	struct kvr_decision d = { .size = sizeof(d) };

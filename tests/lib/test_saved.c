@@ -10,7 +10,7 @@
 
 enum { SAVED = 200, HEAD = 88 };
 
-/* Where the numbers are. */
+/* The places of the numbers. */
 enum { DIGEST = 24, COUNT = 56, BLOCKS = 72, LOCALS = 76, MEDIA = 80 };
 
 static const uint64_t pictures[4] = { 7, 5, 9, 2 };

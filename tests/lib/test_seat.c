@@ -271,7 +271,7 @@ START_TEST(namespace_not_known)
 }
 END_TEST
 
-/* Nor is a seat taken from one, where the region is of no namespace. */
+/* A region of no namespace takes no seat from a process either. */
 START_TEST(no_namespace_at_all)
 {
 	struct kvr_options o = small_options();

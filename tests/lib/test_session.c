@@ -93,7 +93,7 @@ facts_of(uint32_t worker, uint32_t state, uint32_t role)
 
 /* ------------------------------------------------ the order of a key --- */
 
-/* How many of 100 keys, all new, go to each worker. */
+/* Counts how many of n new keys go to each worker. */
 static void
 spread(uint32_t n, uint32_t *counts, uint8_t *where)
 {

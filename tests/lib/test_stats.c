@@ -261,7 +261,7 @@ disturb(void)
 	}
 }
 
-/* How often each remaining prompt is met, `capacity` entries a call. */
+/* Counts the visits of each remaining prompt, `capacity` entries a call. */
 static void
 walk_disturbed(const uint64_t *sequence, size_t capacity)
 {

@@ -133,7 +133,7 @@ END_TEST
 
 /* ---------------------------------------------------------- allocation --- */
 
-/* As much as is done between two signals is soon all that is asked for. */
+/* Each call soon asks only for the bytes allocated between two signals. */
 START_TEST(allocated_between_signals)
 {
 	static const uint64_t between[] = { UINT64_MAX, 1 << 30, 1000000,
@@ -173,8 +173,8 @@ tick_every(int64_t us)
 }
 
 /*
- * In memory, where an allocation is undone at each signal; but only a signal
- * that kills does that since Linux 6.18.
+ * Memory loses an allocation at each signal; since Linux 6.18 only at one that
+ * kills.
  */
 START_TEST(timer_while_allocating)
 {

@@ -47,7 +47,7 @@ bin_of(uint64_t age)
 	return found;
 }
 
-/* Where a bin begins, without rounding. */
+/* Returns the begin of a bin, without rounding. */
 static double
 border(uint32_t bin)
 {
@@ -147,7 +147,6 @@ START_TEST(nothing_is_known)
 }
 END_TEST
 
-/* In small numbers, by hand. */
 START_TEST(by_hand)
 {
 	note_age(0, 0, true, PIECE_OF);

@@ -68,7 +68,7 @@ scan(struct reference *r)
 				count_entry(r, i);
 }
 
-/* Which has most for its share; compared as fractions. */
+/* Returns the tenant with most for its share; fractions are compared. */
 static uint32_t
 fullest(const struct reference *r)
 {

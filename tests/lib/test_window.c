@@ -81,7 +81,7 @@ START_TEST(end_inside_a_path)
 }
 END_TEST
 
-/* Nor is it lost when a path is refreshed, merged or seen by another. */
+/* A path that is refreshed, merged or seen by another keeps the mark. */
 START_TEST(refreshed)
 {
 	uint32_t i;
@@ -482,7 +482,7 @@ any_text(char text[TEXT], char last)
 	text[n] = '\0';
 }
 
-/* By one of the calls that record it. */
+/* Sends it by one of the calls that record it. */
 static void
 send_it(uint32_t worker, const char *text, int64_t now)
 {
