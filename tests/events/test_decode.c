@@ -459,7 +459,7 @@ START_TEST(contents_end_before_an_image)
 }
 END_TEST
 
-/* After a parent it cannot be the salt, which a prompt's first block has. */
+/* A text behind a parent is no salt, which only a prompt's first block has. */
 START_TEST(a_text_after_a_parent_is_no_salt)
 {
 	begin(1);
@@ -1105,7 +1105,7 @@ START_TEST(trt_hashes_in_hex)
 }
 END_TEST
 
-/* Also where the event itself is dropped; each rank counts alone. */
+/* A dropped event counts in the numbers, too; each rank counts alone. */
 START_TEST(trt_gaps_and_restarts)
 {
 	trt();
@@ -1124,7 +1124,7 @@ START_TEST(trt_gaps_and_restarts)
 }
 END_TEST
 
-/* Also once the size of a block is known, with which they are compared. */
+/* They are rejected also when the block size to compare with is known. */
 START_TEST(trt_blocks_that_are_no_list)
 {
 	trt();

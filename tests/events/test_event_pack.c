@@ -97,7 +97,7 @@ START_TEST(sglang_maps)
 }
 END_TEST
 
-/* As V8, which has no rank: here it is the last byte. */
+/* The vector is V8 without a rank, which is its last byte here. */
 START_TEST(sglang_arrays)
 {
 	struct event_item item = stored(salted, 1, tokens);

@@ -174,7 +174,7 @@ START_TEST(a_worker_that_joins_later)
 }
 END_TEST
 
-/* As after a change of the configuration that makes it another entry. */
+/* A change of the configuration can make it another entry. */
 START_TEST(a_worker_that_joins_again)
 {
 	joins(0);

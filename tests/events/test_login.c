@@ -30,7 +30,7 @@ by(const char *text)
 	return good;
 }
 
-/* Whatever the password is made of, it comes out as it was. */
+/* A password comes out unchanged, with any bytes in it. */
 START_TEST(a_user_and_a_password)
 {
 	struct bus_url parsed;

@@ -114,7 +114,7 @@ START_TEST(a_move_between_tiers_changes_no_count)
 }
 END_TEST
 
-/* Without the tier that it leaves, it is in both. */
+/* A move that does not name the tier it leaves counts in both. */
 START_TEST(a_copy_in_the_host_counts_there)
 {
 	add(EVENT_STORED, EVENT_DEVICE, 4);
@@ -383,7 +383,7 @@ begin_use(void)
 	check_state("off", NULL);
 }
 
-/* As with windows of EAGLE, or blocks without tokens. */
+/* EAGLE with windows gives such events, and so do blocks without tokens. */
 START_TEST(orphans_alone_are_of_no_use)
 {
 	int i;

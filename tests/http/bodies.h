@@ -17,7 +17,7 @@
 #include "body.h"
 #include "kvroute.h"
 
-/* How a body is cut. */
+/* The cuts of a body. */
 struct pieces {
 	size_t first;    /* length of the first piece; 0: like the others */
 	size_t step;     /* of the others; 0: all the rest */

@@ -101,7 +101,7 @@ feed(struct reading *r, const void *bytes, size_t n)
 	r->fed += n;
 }
 
-/* As body.c has it for a string that is cut. */
+/* Ends a cut string as body.c does. */
 static void
 feed_end(struct reading *r, const unsigned char *text, size_t n)
 {

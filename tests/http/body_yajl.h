@@ -12,7 +12,7 @@
 
 #include "body.h"
 
-/* As body_begin, one body_data, body_cut if there is more, and body_end. */
+/* Does body_begin, one body_data, body_cut if there is more, and body_end. */
 enum body_outcome body_yajl(struct body *b, struct kvr_prompt *p,
     enum endpoint endpoint, const void *text, size_t n, bool more,
     struct body_facts *facts);

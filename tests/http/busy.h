@@ -8,11 +8,11 @@
 #ifndef KVR_BUSY_H
 #define KVR_BUSY_H
 
-/* Before each attempt that is let through, `each` of them are KVR_EBUSY. */
+/* Makes `each` attempts fail with KVR_EBUSY before one is let through. */
 void busy_begin(unsigned each);
 /* Returns the attempts since then; no attempt fails any more. */
 unsigned busy_end(void);
-/* Before the n-th attempt from now, the first is 1, calls this once. */
+/* Calls this once, before the n-th attempt from now; the first is 1. */
 void busy_call(unsigned n, void (*call)(void));
 
 #endif

@@ -199,7 +199,7 @@ fails_everywhere(void (*report)(void))
 
 /* --------------------------------------------------------- a held lock --- */
 
-/* As a writer does, in the middle of a change or before it. */
+/* Holds the lock as a writer does, in the middle of a change or before it. */
 static inline void
 fleet_hold(struct kvr *k, bool changing)
 {

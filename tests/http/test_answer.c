@@ -206,7 +206,7 @@ compare(const struct answers_result *r, const struct sample *s, size_t cut)
 	ck_assert_uint_eq(is->endpoint, 0);
 }
 
-/* In one piece, in two of every length, in small ones. */
+/* Reads it in one piece, in two of every length, and in small ones. */
 static void
 try_cuts(const struct sample *s, const char *line_end)
 {
@@ -474,7 +474,7 @@ START_TEST(first_token)
 		    (struct cut){ i, i });
 		ck_assert_uint_eq(r.started_at, n);
 		free(r.out);
-		/* Without its last byte: not started, or only at the end. */
+		/* without its last byte it starts at the end, or not at all */
 		r = answers_read(a, ANSWER_STREAM, false, text, n - 1,
 		    (struct cut){ i, i });
 		ck_assert_uint_eq(r.started_at, 0);
@@ -550,7 +550,7 @@ START_TEST(ids_of_answers)
 }
 END_TEST
 
-/* Before a client can have it, and no longer than the bound. */
+/* An id is found before a client can have it, up to the bound. */
 START_TEST(ids_come_early)
 {
 	char text[OBJECT_ID_MAX + 40], id[OBJECT_ID_MAX + 2];
