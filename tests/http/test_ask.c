@@ -545,7 +545,6 @@ START_TEST(wrong)
 }
 END_TEST
 
-/* With blanks and newlines. */
 START_TEST(blanks_around)
 {
 	ck_assert_int_eq(status(ASK_COMPLETIONS,

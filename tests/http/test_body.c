@@ -470,7 +470,7 @@ static const struct {
 };
 enum { ID_BODIES = sizeof(ids) / sizeof(*ids) };
 
-/* In one piece and in bytes; there is no other id. */
+/* The id is read in one piece and in bytes; there is no other id. */
 START_TEST(each_id)
 {
 	struct pieces bytes = { .step = 1 };

@@ -347,7 +347,7 @@ START_TEST(cut_anywhere)
 		if (n > begin)
 			ck_assert_msg(t.units + 4 >= last.units, "%zu", n);
 		last = t;
-		/* Without its end and one character: a prefix. */
+		/* without its end and one character it is a prefix */
 		if (t.units < 10 + 4)
 			continue;
 		ck_assert_int_eq(kvr_prompt_hash(p, t.units - 2 - 5, &local,

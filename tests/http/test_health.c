@@ -61,7 +61,6 @@ START_TEST(a_slow_one_is_gray)
 }
 END_TEST
 
-/* Before its requests end. */
 START_TEST(a_slow_one_is_found_while_it_works)
 {
 	begin();
@@ -187,7 +186,7 @@ START_TEST(failures_of_long_ago_are_forgotten)
 }
 END_TEST
 
-/* Where all fail, as for a request that none can answer. */
+/* All of them fail, as for a request that no server can answer. */
 START_TEST(all_failing_ones_are_good)
 {
 	size_t i;

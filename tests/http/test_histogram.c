@@ -27,7 +27,7 @@ START_TEST(bounds_ascend)
 }
 END_TEST
 
-/* At most the bound; beyond the last one there is a bucket for the rest. */
+/* A bucket holds times up to its bound, and the last one the rest. */
 START_TEST(each_time_has_a_bucket)
 {
 	size_t kind, i;

@@ -145,7 +145,7 @@ START_TEST(all_kinds)
 }
 END_TEST
 
-/* With less room by each byte: the text is cut, and then left alone. */
+/* The room shrinks by each byte: the text is cut, and then left alone. */
 START_TEST(no_room)
 {
 	static struct sink whole;
@@ -195,7 +195,7 @@ START_TEST(missing_key_or_end)
 }
 END_TEST
 
-/* As a key in an array, the wrong end, a second text. */
+/* A key in an array, a wrong end and a second text are errors. */
 START_TEST(what_has_no_place)
 {
 	size_t i;

@@ -33,7 +33,7 @@ request(struct probe *p, const char *path)
 	ck_assert_str_eq(probe_place(p), path);
 }
 
-/* In pieces of `piece` bytes, then the end of the connection. */
+/* Gives the text in pieces of `piece` bytes, then ends the connection. */
 static enum probe_state
 answer(struct probe *p, const char *text, size_t piece)
 {

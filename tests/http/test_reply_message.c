@@ -208,7 +208,7 @@ enum { TURNS = sizeof(turns) / sizeof(*turns) };
 
 /* -------------------------------------------------------------- reading --- */
 
-/* In a copy of each piece; at least one byte each. */
+/* Gives a copy of each piece; a piece has at least one byte. */
 static enum reply_outcome
 read_response(const struct turn *t, size_t most, size_t first, size_t step)
 {
@@ -408,7 +408,7 @@ START_TEST(broken_message)
 }
 END_TEST
 
-/* At most so much is kept: whole, or not at all. */
+/* A response up to the bound is kept whole, a longer one not at all. */
 START_TEST(most)
 {
 	const struct turn *t = &turns[_i];

@@ -55,7 +55,7 @@ static const struct {
 };
 enum { EDITS = sizeof(edits) / sizeof(*edits) };
 
-/* Whatever the pieces. */
+/* The pieces make no difference. */
 START_TEST(edit)
 {
 	const char *body = edits[_i].body;

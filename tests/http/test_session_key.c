@@ -129,7 +129,7 @@ static const struct {
 };
 enum { PATHS = sizeof(paths) / sizeof(*paths) };
 
-/* In memory of just its length. */
+/* The path stands in memory of just its length. */
 START_TEST(ids_in_paths)
 {
 	size_t n = strlen(paths[_i].path);

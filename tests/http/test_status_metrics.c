@@ -25,7 +25,7 @@ take(void)
 	ck_assert_uint_eq(sink.held, 0);
 }
 
-/* How often this stands at the beginning of a line. */
+/* Counts the lines that begin with this. */
 static size_t
 lines_with(const char *text)
 {
