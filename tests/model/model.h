@@ -80,7 +80,7 @@ void model_clear(struct model *m);
 /* Leading blocks that are live, and that are pinned. */
 uint32_t model_overlap(const struct model *m, uint64_t worker,
     const struct model_path *path, int64_t time, uint32_t *active);
-/* Since the deepest overlap was stamped; 0 while pinned, -1 without any. */
+/* Returns the age of the deepest overlap; 0 while pinned, -1 without any. */
 int64_t model_age(const struct model *m, uint64_t worker,
     const struct model_path *path, int64_t time);
 void model_load(const struct model *m, uint64_t worker,

@@ -80,7 +80,7 @@ void model_events_emptied(struct model *m);
 /* Returns the outcome of a batch; nothing changes. */
 void model_events_judge(const struct model *m, uint32_t name,
     const struct model_batch *b, struct model_result *r);
-/* After r->resets was done to the worker, which is `id` now. */
+/* Follows r->resets of the worker, which is `id` now. */
 void model_events_take(struct model *m, uint32_t name, uint64_t id,
     const struct model_batch *b, int64_t time, struct model_result *r);
 void model_events_lost(struct model *m, uint32_t name, uint64_t next);

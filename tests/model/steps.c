@@ -377,7 +377,7 @@ step_first_token(struct world *w, const struct op *o)
 	return outcome(w, rc, NULL);
 }
 
-/* Where a prompt is cut, saved and resumed: mostly where the lease ends. */
+/* Returns the place to cut and resume a prompt: mostly the lease's end. */
 static size_t
 cut_of(const struct world *w, const struct op *o, size_t lease_end)
 {

@@ -43,7 +43,7 @@ engine_blocks(const struct saying *s)
 	return s->b.path->blocks / s->b.each;
 }
 
-/* How many blocks from the prompt's start the engine has. */
+/* Counts the blocks that the engine has from the prompt's start on. */
 static uint32_t
 engine_has(const struct world *w, const struct op *o, const struct saying *s)
 {

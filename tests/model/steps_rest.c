@@ -29,7 +29,7 @@ do_expire(struct world *w, const struct op *o)
 	    ? world_check_expired(w) : 0;
 }
 
-/* As the model. */
+/* Is the same for the model. */
 static uint32_t
 retain_of(const struct world *w, uint32_t name)
 {

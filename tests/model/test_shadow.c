@@ -408,7 +408,7 @@ some_text(uint32_t most)
 	return text;
 }
 
-/* With leaves: no outputs, no change of order, one lease end at a time. */
+/* `leaves` allows no outputs, no other order, and one lease end at a time. */
 static void
 any_facts(uint32_t worker, bool leaves)
 {

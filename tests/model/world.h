@@ -127,11 +127,11 @@ uint64_t world_usable(const struct world *w, const struct kvr_overlap *v);
 
 /* A writing call may have ended old leases: only those, and in order. */
 int world_reap(struct world *w);
-/* After every writing call: O(1). */
+/* Is called after every writing call: O(1). */
 int world_glance(struct world *w);
 /* kvr_check, loads and a walk over all entries; changes nothing. */
 int world_check(struct world *w);
-/* After an expire that left nothing due: counts, next expiry. */
+/* Checks counts and the next expiry after an expire left nothing due. */
 int world_check_expired(struct world *w);
 /* Ends all leases, removes all workers: all cells must be free again. */
 int world_check_empty(struct world *w);

@@ -58,7 +58,7 @@ struct chats_answer {
 bool chats_answer_new(struct chats_answer *a);
 void chats_answer_free(struct chats_answer *a);
 void chats_answer_begin(struct chats_answer *a, enum chats_endpoint endpoint);
-/* Any piece; `now` is its arrival. Whether it is a stream is known by then. */
+/* Takes any piece, which arrived at `now`; by then a stream is known as one. */
 void chats_answer_data(struct chats_answer *a, const char *data, size_t n,
     int64_t now);
 /* The end of the response. */

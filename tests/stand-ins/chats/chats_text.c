@@ -17,7 +17,7 @@ text_stream(uint64_t seed, uint64_t user, uint64_t kind)
 	return r;
 }
 
-/* At most 20 bytes, and a blank. */
+/* Makes at most 20 bytes, and a blank. */
 static size_t
 make_word(struct rng *r, char *out)
 {

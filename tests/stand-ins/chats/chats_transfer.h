@@ -34,7 +34,7 @@ void transfer_make(struct transfer *t, const struct chats_options *o,
     const char *url, void *owner);
 /* Afterwards the handle can be added to others. The headers must outlive it. */
 void transfer_begin(struct transfer *t, const struct curl_slist *headers);
-/* After libcurl ended it with `e`. The answer is complete if CHATS_OK. */
+/* Is called after libcurl ended it with `e`. CHATS_OK: it is complete. */
 enum chats_outcome transfer_end(struct transfer *t, CURLcode e, int64_t now);
 void transfer_free(struct transfer *t);
 

@@ -18,7 +18,7 @@ add_string(struct token_list *t, const char *text)
 	token_list_text(t, text, strlen(text));
 }
 
-/* As in the body, including zero bytes. */
+/* Adds it as in the body, including zero bytes. */
 static void
 add_text(struct token_list *t, struct json_object *text)
 {

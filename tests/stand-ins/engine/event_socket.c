@@ -65,7 +65,7 @@ reply(struct event_socket *s, const void *who, size_t n_who, uint64_t seq,
 	    put(s->router, bytes, n, false);
 }
 
-/* As engines do, from the oldest on if it keeps no more. */
+/* Replays as engines do, from the oldest on if it keeps no more. */
 static void
 replay(struct event_socket *s, const void *who, size_t n_who, uint64_t from)
 {

@@ -93,7 +93,7 @@ events_free(struct events *e)
 
 /* ------------------------------------------------------------ endpoints --- */
 
-/* Where the port of a tcp endpoint begins; 0: it has none. */
+/* Returns the begin of a tcp endpoint's port; 0: it has none. */
 static size_t
 port_at(const char *endpoint)
 {

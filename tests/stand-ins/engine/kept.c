@@ -156,7 +156,7 @@ kept_copy(struct json_object *to, struct json_object *from, size_t first)
 	return true;
 }
 
-/* As much of the id as looks like one, so that the message is valid JSON. */
+/* Names only valid letters of the id, so that the message is valid JSON. */
 void
 kept_missing(enum kept_kind kind, const char *id, char *out, size_t size)
 {

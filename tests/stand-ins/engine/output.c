@@ -207,7 +207,7 @@ calls(struct output *o, const struct output_facts *f, struct rng *rng,
 	return true;
 }
 
-/* As many tokens as are wanted. */
+/* Makes as many tokens as are wanted. */
 static void
 text(struct output *o, const struct output_facts *f, struct rng *rng,
     struct token_list *tokens)

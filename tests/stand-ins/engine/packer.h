@@ -15,7 +15,7 @@ struct packer {
 	void *inside;
 };
 
-/* Also begins anew; all 0 at first. */
+/* Begins, or begins anew. p is all 0 at first. */
 void packer_begin(struct packer *p);
 void packer_end(struct packer *p);
 void packer_free(struct packer *p);

@@ -19,7 +19,7 @@
 #include <event2/buffer.h>
 #include <event2/event.h>
 
-/* How usage reports cached tokens. */
+/* The form of cached tokens in usage. */
 enum reply_usage {
 	USAGE_VALUE,      /* always */
 	USAGE_NULL_FOR_0, /* null for 0 tokens */

@@ -191,7 +191,7 @@ static const struct metric metrics[] = {
 	    finished_of }
 };
 
-/* As the value of a label. */
+/* Writes it as the value of a label. */
 static void
 put_label(struct evbuffer *body, const char *text)
 {

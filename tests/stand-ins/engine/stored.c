@@ -293,7 +293,7 @@ static const struct way {
 	{ KEPT_CONVERSATION, "/items", EVHTTP_REQ_POST, add_items }
 };
 
-/* Where the path and the command lead; NULL: nowhere, with this status. */
+/* Returns the way of path and command; NULL: no such way, with this status. */
 static const struct way *
 way_of(enum kept_kind kind, const char *path, enum evhttp_cmd_type command,
     int *status)
