@@ -91,7 +91,7 @@ opened(uint32_t flags)
 	ck_assert_int_eq(open_as(flags, &k), KVR_OK);
 }
 
-/* Also makes this test's prompt, which teardown frees. */
+/* This also makes the test's prompt, which teardown frees. */
 static inline void
 two_workers(void)
 {
@@ -238,7 +238,7 @@ lock_it(void)
 	must(region_lock(k, true) == KVR_OK);
 }
 
-/* In the middle of a change, with everything it could damage damaged. */
+/* Stops in the middle of a change, with all it could damage damaged. */
 static inline void
 change_it(void)
 {

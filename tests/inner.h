@@ -47,7 +47,7 @@ static struct {
 } letters[LETTERS];
 static uint32_t letters_known;
 
-/* For inner loops: Check records every assertion of its own. */
+/* Is for inner loops: Check records every assertion of its own. */
 #define must(that) do { \
 	if (!(that)) \
 		ck_abort_msg("%s (KVR_SEED=%" PRIu64 ")", #that, seed); \
@@ -342,7 +342,7 @@ overlap(uint32_t worker, int64_t now)
 	return 0;
 }
 
-/* How many workers have any of the current prompt. */
+/* Counts the workers that have any of the current prompt. */
 static inline size_t
 matched(struct kvr *from)
 {

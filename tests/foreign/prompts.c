@@ -60,7 +60,7 @@ give_units(struct world *w, uint32_t from, uint32_t n)
 	    : kvr_prompt_tokens(w->p, w->tokens + from, n);
 }
 
-/* In pieces, the scope late where possible, an image now and then. */
+/* Gives it in pieces, the scope late where possible, and some images. */
 static int
 give_pieces(struct world *w, const struct kvr_scope *scope)
 {

@@ -22,7 +22,7 @@ enum { SECONDS = 300, LOOKS = 2000 };
 
 static char **pids; /* as text; the last is NULL */
 
-/* Which of the processes has it; 0: none. */
+/* Returns the process that has it; 0: none of them. */
 static pid_t
 has_the_lock(const struct kvr *k)
 {

@@ -1110,7 +1110,7 @@ answers_go_nowhere_else(void)
 	UNTIL(b->reply[0] != '\0');
 }
 
-/* Without the right to answers all else goes on. */
+/* A user without the right to answers can do all else. */
 static void
 answers_are_forbidden(void)
 {

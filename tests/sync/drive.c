@@ -84,7 +84,7 @@ may(int error, const char *what)
 		errx(1, "%s: %s", what, kvr_errname(error));
 }
 
-/* As router.c makes it. */
+/* Makes the same prompt as router.c. */
 static void
 prompt(struct drive *d, uint64_t number)
 {

@@ -122,7 +122,7 @@ open_bus(struct relay *r, bus_take *taken, const char *url, const char *name)
 	return b;
 }
 
-/* Until `frames` have been seen, or for ever if 0. */
+/* Carries until `frames` have been seen, or for ever if 0. */
 static void
 carry(struct relay *r, uint64_t frames)
 {

@@ -759,7 +759,7 @@ record_frames(int64_t time)
 	}
 }
 
-/* With the pauses that they had. */
+/* Plays them with the original pauses. */
 static void
 play_frames(void)
 {
@@ -1077,7 +1077,7 @@ START_TEST(a_peer_that_was_late_counts_again)
 		pass(100 * MS, 300 * MS);
 	ck_assert_int_eq(peer_of(b).state, APPLY_LATE);
 	ck_assert_uint_eq(replica_requests(b, 'b'), 1);
-	/* In time again: from its first frame on, which is no list; once. */
+	/* It is in time again: its first frame, no list, counts once. */
 	open_on(a, 1, 5, 'd');
 	for (i = 0; i < 150; i++) {
 		pass(10 * MS, 0);
@@ -1245,7 +1245,7 @@ END_TEST
 
 /* ------------------------------------------------------ a busy region --- */
 
-/* As while a stopped process holds its lock. */
+/* The region is busy as if a stopped process held its lock. */
 START_TEST(leases_of_a_silent_peer_end_when_they_can)
 {
 	both();
@@ -1380,7 +1380,7 @@ START_TEST(a_load_is_of_one_worker)
 }
 END_TEST
 
-/* As the nginx module does when the daemon was stopped for a while. */
+/* The nginx module ends loads when the daemon was stopped for a while. */
 START_TEST(loads_that_the_router_ended_are_set_again)
 {
 	struct replica_options first = one, second = two;

@@ -192,7 +192,7 @@ question(void)
 	late_take(s, &message);
 }
 
-/* Until the peers that were heard have not answered. */
+/* Works until the time of the peers that were heard is over. */
 static void
 work(int64_t time)
 {
@@ -293,7 +293,7 @@ take_challenge_of(uint64_t origin, uint64_t challenge, int64_t age)
 	take(bytes, n, age);
 }
 
-/* Else peers would take nothing from here for as long as it asks. */
+/* Without this, peers would take no frame while it asks. */
 START_TEST(challenges_are_heard_while_it_asks)
 {
 	struct publish_options o = { .send = send_nothing, .host = "h" };

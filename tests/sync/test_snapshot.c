@@ -428,7 +428,7 @@ START_TEST(others_are_not_listened_to)
 
 	begin();
 	sent(1, 20, 'a');
-	/* For another one; and a question to another one. */
+	/* an answer is for another one, and so is a question */
 	fetch_heard(fetch, 33);
 	(void)fetch_work(fetch, now + b->skew);
 	give_asked(give, "there", question, n_question);

@@ -62,7 +62,7 @@ static const char call_form[] = "%s{\"index\":%u,\"id\":\"call_%u\","
 static const char use_form[] = "%s{\"type\":\"tool_use\",\"id\":\"call_%u\","
     "\"name\":\"tool_%u\",\"input\":{\"path\":\"%u\"}}";
 
-/* With so many calls of tools; with none or one, also with a text. */
+/* Gives an answer with so many calls of tools; up to one call has a text. */
 static void
 answer_with(struct chats_answer *a, enum chats_endpoint endpoint,
     unsigned calls)
@@ -246,7 +246,7 @@ first_of(const struct flight *f, size_t n)
 	return first;
 }
 
-/* To the end; responses take about `took` nanoseconds, each another time. */
+/* Plays to the end; responses take `took` nanoseconds, more or less. */
 static struct seen
 play(const struct chats_options *o, unsigned calls, int64_t took, bool check)
 {
