@@ -441,7 +441,7 @@ END_TEST
 
 /* -------------------------------------------------------------- random --- */
 
-/* Which of four blocks was evicted, by its position in two_paths. */
+/* Returns the evicted one of four blocks, by its position in two_paths. */
 static int
 drawn(struct engine_cache *c)
 {
@@ -516,7 +516,7 @@ END_TEST
 
 /* -------------------------------------------------------------- limits --- */
 
-/* Without a watcher nothing is noted. */
+/* A cache without a watcher notes nothing. */
 START_TEST(unwatched)
 {
 	struct engine_cache *c = two_paths(ENGINE_EVICT_LEAF, 0);

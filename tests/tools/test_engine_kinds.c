@@ -258,7 +258,6 @@ serve(struct engine *e, uint64_t seed, uint64_t n)
 	return hash * 31 + (uint64_t)now;
 }
 
-/* For each kind of eviction. */
 START_TEST(nothing_is_lost)
 {
 	uint64_t seed = test_seed();

@@ -133,7 +133,7 @@ START_TEST(attention)
 }
 END_TEST
 
-/* From the next step on. */
+/* An engine is slow from the next step on. */
 START_TEST(slow)
 {
 	struct engine *e = plain(ENGINE_ENDLESS);
@@ -323,7 +323,7 @@ END_TEST
 
 /* --------------------------------------------------------------- death --- */
 
-/* In the middle of a step; then it is like new. */
+/* A death comes in the middle of a step; afterwards it is like new. */
 START_TEST(killed)
 {
 	struct engine *e = with((struct engine_idea){ .sequences = 2 });

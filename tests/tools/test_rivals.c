@@ -31,7 +31,7 @@ fleet_idle(uint32_t n)
 	return f;
 }
 
-/* How often each of n workers was chosen. */
+/* The choices of each of n workers. */
 struct chosen {
 	uint32_t times[SOME];
 };

@@ -60,7 +60,7 @@ START_TEST(reads_requests)
 	ck_assert_uint_eq(e[0].input, 700);
 	ck_assert_uint_eq(e[0].output, 400);
 	ck_assert_int_eq(e[0].after_ns, 500000000);
-	/* Without think_time: 9 - (0 + 2) s. */
+	/* the entry has no think_time: 9 - (0 + 2) s */
 	ck_assert_int_eq(e[1].after_ns, INT64_C(7000000000));
 	ck_assert_int_eq(e[2].after_ns, INT64_C(4000000000));
 	/* 1100 tokens are known: three ids, those of the next prompt. */
@@ -121,7 +121,7 @@ START_TEST(reads_agents)
 	ck_assert_uint_eq(s->entries[0].talk, 0);
 	ck_assert_uint_eq(s->entries[1].talk, 1);
 	ck_assert_uint_eq(s->entries[2].talk, 2);
-	/* After the response of the request before them. */
+	/* they follow the response of the request before them */
 	ck_assert_int_eq(s->entries[1].after_ns, INT64_C(5000000000));
 	ck_assert_int_eq(s->entries[2].after_ns, INT64_C(7000000000));
 	ck_assert_int_eq(s->entries[3].after_ns, INT64_C(8000000000));

@@ -245,7 +245,7 @@ static const struct {
 	{ "--bypass -1", "not from 0 to 100" }
 };
 
-/* In another process, because they exit. */
+/* Each is tried in another process, because it exits. */
 START_TEST(not_taken)
 {
 	char line[128], said[512] = "";

@@ -67,7 +67,7 @@ START_TEST(slots)
 }
 END_TEST
 
-/* As in test_engine_load.c; with books that are checked after each step. */
+/* The case is test_engine_load.c's, with books checked after each step. */
 START_TEST(preempted)
 {
 	struct simulate_options o = options_of(_i, 1, 3 * 512);
@@ -106,7 +106,7 @@ START_TEST(slow)
 }
 END_TEST
 
-/* In turn over those that are up. */
+/* Turns go over the workers that are up. */
 START_TEST(turns_of_those_up)
 {
 	static const uint32_t workers[] = { 0, 1, 2, 2, 0, 2, 0, 1 };

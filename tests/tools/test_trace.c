@@ -340,7 +340,7 @@ START_TEST(half_by_hand)
 	/* A tie goes to the least recent of the longest, which is 1. */
 	ck_assert_uint_eq(choose(h, two, 3, 100, 5, 5), 1);   /* 0 2 3 1 */
 	ck_assert_uint_eq(choose(h, two, 3, 100, 5, 5), 3);   /* 0 2 1 3 */
-	/* Too short: the least recent of all, with its own overlap. */
+	/* it is too short: the least recent of all, with its own overlap */
 	ck_assert_uint_eq(choose(h, two, 3, 1000, 5, 4), 0);  /* 2 1 3 0 */
 	ck_assert_uint_eq(choose(h, little, 2, 1000, 2, 0), 2);
 	ck_assert_uint_eq(choose(h, little, 2, 1000, 2, 1), 1);

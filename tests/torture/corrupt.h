@@ -22,7 +22,7 @@
 
 enum { CORRUPT_WORLDS = 4, CORRUPT_WORKERS = 16, CORRUPT_NAMES = 64 };
 
-/* How a region is damaged: corrupt_damage.c. */
+/* The kinds of damage to a region: corrupt_damage.c. */
 enum corrupt_mode {
 	CORRUPT_NONE,  /* none */
 	CORRUPT_RAW,   /* bytes anywhere */
@@ -60,9 +60,9 @@ struct corrupt_totals {
 	/* before each call, and when the peer has gone; may be NULL */
 	void (*peer)(struct corrupt *c, bool present);
 	/*
-	 * Not 0: a walk over entries leaps after so many calls that found few.
-	 * Where all chains have merged into one, each place takes as long as
-	 * the whole table, and a walk a second.
+	 * If not 0, a walk over entries leaps after so many calls that found
+	 * few. Where all chains have merged into one, each place takes as long
+	 * as the whole table, and a walk a second.
 	 */
 	uint32_t dear;
 	uint64_t runs, refused, calls;
@@ -104,7 +104,7 @@ bool corrupt_fail(struct corrupt *c, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
 /* corrupt.c */
-/* Any number below n, from more than one byte. */
+/* Returns any number below n, from more than one byte. */
 uint32_t corrupt_pick(struct ops_source *s, uint32_t n);
 uint64_t corrupt_word(struct ops_source *s);
 /* A request of a session. */

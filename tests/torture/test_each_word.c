@@ -26,7 +26,7 @@ enum { PEERS = 3, PEER_BYTES = sizeof(struct peer_table), RECORDS = 1 << 10 };
 /* A region with aliases: the events of worker 5 name its blocks. */
 enum { ALIASES = 40, ALIAS_BYTES = 46 * ALIASES, NAMED = 16 };
 
-/* With tenants that share it. */
+/* The region is shared by tenants. */
 enum { TENANTS = 3, TENANT_BYTES = BYTES / 8 + 512 };
 
 static size_t bytes = BYTES;

@@ -30,7 +30,7 @@ struct scene {
 
 static struct kvr *another;
 
-/* As a process of another namespace would leave it that has died there. */
+/* Returns the holder that a dead process of another namespace leaves. */
 static uint64_t
 mine_holder(uint32_t word)
 {
@@ -83,7 +83,7 @@ ck_as_before(const struct scene *s, int before)
 	ck_assert(!attached());
 }
 
-/* Whether the n-th call of this kind was made at all. */
+/* Returns whether the n-th call of this kind was made at all. */
 static bool
 fail_one(const struct scene *s, enum sys_call call, unsigned long n, int error)
 {
@@ -152,7 +152,7 @@ START_TEST(each_call)
 }
 END_TEST
 
-/* By signals that do not restart the call. */
+/* Signals interrupt the call, and do not restart it. */
 START_TEST(interrupted)
 {
 	static const enum sys_call calls[] = { SYS_OPEN, SYS_PREAD,
