@@ -955,7 +955,7 @@ slides(const char *text)
 	return batch.sliding;
 }
 
-/* All windows but the largest are dropped; a larger one may come later. */
+/* The largest window is the full one; the next one slides. */
 START_TEST(trt_windows_that_slide)
 {
 	trt();

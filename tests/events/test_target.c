@@ -383,7 +383,7 @@ begin_use(void)
 	check_state("off", NULL);
 }
 
-/* EAGLE with windows gives such events, and so do blocks without tokens. */
+/* Windows of EAGLE give such events, and so do blocks without tokens. */
 START_TEST(orphans_alone_are_of_no_use)
 {
 	int i;

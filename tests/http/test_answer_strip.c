@@ -157,7 +157,7 @@ START_TEST(held_until_a_choice)
 		ck_assert_uint_eq(n, i + 1 < choice ? 0 : i + 1 == choice ?
 		    choice : 1);
 	}
-	/* Neither can this be an object. */
+	/* text that cannot be an object is not held */
 	ck_assert_uint_eq(answer_strip(a, "data: [", 7, out), 7);
 	ck_assert_uint_eq(answer_strip(a, "\n\ndata: {\"a\":1,", 15, out), 2);
 	ck_assert_uint_eq(answer_held(a), 13);

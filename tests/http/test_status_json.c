@@ -237,7 +237,7 @@ START_TEST(peers)
 }
 END_TEST
 
-/* No peer has been heard since the machine began. */
+/* A report from before the machine began is stale. */
 START_TEST(old_news_of_peers)
 {
 	struct json_object *x;

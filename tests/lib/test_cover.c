@@ -82,7 +82,7 @@ START_TEST(found_down_the_line)
 	say("abcdxyz");
 	ck_assert_uint_eq(overlap(0, 1), 4);
 	ck_assert_uint_eq(overlap(2, 1), 6);
-	/* of the four, the rest of 0's is due */
+	/* then the rest of 0's entry is due */
 	observe(1, "ab", 5);
 	(void)expire(1 + TTL, 100);
 	ck_tree("ab:1");

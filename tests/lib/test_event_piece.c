@@ -595,7 +595,7 @@ START_TEST(it_is_not_gone_on_with)
 }
 END_TEST
 
-/* A gap counts from the beginning of the batch, also when it is retried. */
+/* A gap begins at the batch that was broken off, which can be given again. */
 START_TEST(a_gap_after_a_death)
 {
 	begin_with(4);

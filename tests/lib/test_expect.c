@@ -571,7 +571,7 @@ START_TEST(links_are_limited)
 }
 END_TEST
 
-/* Past the last step nothing more is expected of windows. */
+/* Fewer steps never raise the expectation of windows. */
 START_TEST(steps_are_limited)
 {
 	static const uint32_t modes[] = { KVR_WINDOW_BOUNDARY,

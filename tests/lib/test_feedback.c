@@ -353,7 +353,7 @@ START_TEST(no_capacity_if_any_is_evicted)
 }
 END_TEST
 
-/* The cache has a quarter of the set capacity while others use it, too. */
+/* Others use the cache, too, until the set capacity becomes true. */
 START_TEST(told_capacity_gives_way_and_returns)
 {
 	facts(KVR_RETAIN_AUTO, 100000);

@@ -163,7 +163,7 @@ spoil(int way)
 	}
 }
 
-/* The writer makes the digest, too. The check finds the lie, and mends it. */
+/* A bad row with a valid digest is found by the check, and mended. */
 START_TEST(lies_count_as_none)
 {
 	report(2, 7);

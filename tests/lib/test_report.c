@@ -334,7 +334,7 @@ START_TEST(absent_where_numbers_are_usual)
 }
 END_TEST
 
-/* In other places it is no evidence, though a number has been seen. */
+/* Elsewhere a missing number is no evidence, though one number was seen. */
 START_TEST(absent_where_numbers_are_not)
 {
 	uint32_t i;

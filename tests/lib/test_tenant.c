@@ -308,7 +308,7 @@ START_TEST(output_takes_from_none_with_less)
 }
 END_TEST
 
-/* Load counts: beyond the rest for leases, they take from any tenant. */
+/* Leases that need more than is left to them take it from any tenant. */
 START_TEST(leases_take_from_any_in_the_end)
 {
 	uint32_t i, spare;

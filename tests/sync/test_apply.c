@@ -844,7 +844,7 @@ START_TEST(a_recording_does_not_count_of_one_that_is_forgotten)
 }
 END_TEST
 
-/* The numbers of a recording count as long as they are remembered. */
+/* Remembered numbers mark the frames of a recording as repeated. */
 START_TEST(a_recording_does_not_count_twice)
 {
 	uint64_t repeated;

@@ -380,7 +380,7 @@ read_journal(struct corrupt *c)
 	}
 }
 
-/* Reported loads are listed, unless others report too. */
+/* A report of peers is set now and then, and the list must be valid. */
 static void
 exchange(struct corrupt *c)
 {
