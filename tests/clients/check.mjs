@@ -38,11 +38,11 @@ import { makeDrivers } from "./drivers.mjs";
 import { exchanges, startTee } from "./tee.mjs";
 
 // The share of the blocks of answers that the next turn must find in the index.
-// Drivers that rewrite what the engine said (ai: arguments) lose from there on.
+// Drivers that rewrite the engine's words (ai: arguments) lose from there on.
 const ANSWERS_FOUND = 0.99;
 const TURNS = 30;
 const PATIENCE_MS = 20000;
-// Of a response; nginx has its own.
+// Headers of a response; nginx has its own.
 const HOP = ["connection", "keep-alive", "transfer-encoding", "server", "date",
 	"content-length"];
 
@@ -53,7 +53,8 @@ let url;
 
 // ------------------------------------------------------------- recording ---
 
-// What clients sent and got, as exchanges of tee.mjs and in the same order.
+// The requests and answers of clients, as exchanges of tee.mjs and in the same
+// order.
 const received = [];
 let hold;	// called with the next body, which waits for it
 
@@ -120,7 +121,7 @@ function compare(engine, client) {
 	return added;
 }
 
-// All since the last call; the number of those where usage was asked for.
+// Compares all since the last call; returns how often usage was asked for.
 async function compareAll() {
 	let added = 0;
 
@@ -181,8 +182,8 @@ async function fault(kind) {
 		await fetch(`${engine}/fault?kind=${kind}`, { method: "POST" });
 }
 
-// What nginx would do with a body: the blocks of its prompt, and how many of
-// them the worker that has most is predicted to have.
+// Asks nginx to explain a body: returns the blocks of its prompt, and how many
+// of them the worker that has most is predicted to have.
 async function explain(driver, body) {
 	const told = await statusOf(`/explain?uri=${driver.path}`,
 		{ method: "POST", body: JSON.stringify(body) });
@@ -205,7 +206,7 @@ function saidSince(driver, before, body) {
 	return rest.slice(0, end < 0 ? rest.length : end);
 }
 
-// Of turn n and the next: a prompt, then the answer, then what follows it.
+// Turn n and the next one: a prompt, then the answer, then its successors.
 //
 //	body n		| prompt n            |
 //	body n + 1	| prompt n | answer n | results |
@@ -228,7 +229,7 @@ async function measure(driver, before, body, sum) {
 	sum.found += Math.min(found, answer) - prompt;
 }
 
-// What was said, whatever the form: text and calls.
+// Returns the content in one form for all: text and calls.
 function essence(items) {
 	const said = { text: "", calls: [] };
 	const call = (name, input) => said.calls.push({ name, input });
@@ -323,7 +324,8 @@ async function leaves(driver, stream) {
 	await idle();
 }
 
-// One turn: before the request goes on, the index is asked what it has of it.
+// Runs one turn: before the request goes on, the index is asked for its
+// overlap.
 async function turnOf(driver, list, stream, look) {
 	const at = received.length;
 

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
 # clients.sh build - SDKs from npm through nginx to two of kvroute-engine; see
-# check.mjs. A recorder before each engine, in the process of the clients, says
-# what the engine sent:
+# check.mjs. A recorder before each engine, in the process of the clients,
+# records the engine's answers:
 #
 #	clients --> nginx --> recorders --> engines
 #
@@ -34,7 +34,7 @@ skip()
 	exit 0
 }
 
-# Also what setup.sh calls.
+# setup.sh calls this, too.
 fail()
 {
 	printf '    FAILED   clients: %s\n' "$*"
@@ -44,14 +44,14 @@ fail()
 	exit 1
 }
 
-# What failed, once more, and the tally.
+# Prints the failures once more, and the tally.
 total()
 {
 	[ ! -s "$scratch/failed" ] || sed 's/^/FAILED  /' "$scratch/failed"
 	sh mk/tally.sh "$tally"
 }
 
-# ------------------------------------------------------- what must be there
+# ------------------------------------------------------------- requirements
 
 has_npm_registry()
 {

@@ -9,8 +9,8 @@
 //			{ items, calls: [{ id, name }] }
 //	result(call, text)	an item with the result of a call
 //
-// All of them use the fetch that is given, so that what they send and get can
-// be recorded.
+// All of them use the fetch that is given, so that their requests and answers
+// can be recorded.
 import Anthropic from "@anthropic-ai/sdk";
 import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
 import { generateText, jsonSchema, streamText, tool } from "ai";
@@ -177,8 +177,8 @@ function ai(provider) {
 
 // -------------------------------------------------------------- python ---
 
-// What openai of Python makes of a message: its fields in the order of the
-// class, those that the answer had; what the class does not know comes last.
+// Returns a message as openai of Python makes it: its fields in the order of
+// the class, if the answer had them; unknown ones come last.
 export function pythonMessage(message) {
 	const { content, refusal, role, annotations, audio, function_call,
 		tool_calls, ...others } = message;

@@ -14,7 +14,7 @@ const HOST = "127.0.0.1";
 
 export const exchanges = [];
 
-// What gateways of real engines add, and SDKs read.
+// Returns headers that gateways of real engines add, and SDKs read.
 function extraHeaders(number) {
 	return { "x-request-id": `req_${number}`, "request-id": `req_${number}`,
 		"x-engine-says": "a, b;  c" };

@@ -19,7 +19,7 @@ region()
 	"$build/region" "$file" "$@" 2>&1
 }
 
-# What a worker's state is, without what the pattern does not ask for.
+# Prints a worker's state, without the parts that the pattern does not ask for.
 state()
 {
 	region state "${1:-a:0}"
@@ -38,7 +38,8 @@ has_state()
 	state | grep -q "$1"
 }
 
-# [KEY: VALUE, ...]: the worker "a", whose engine has a replay if `with` says so.
+# [KEY: VALUE, ...]: configures the worker "a", whose engine has a replay if
+# `with` is set.
 configure()
 {
 	echo "{ \"workers\": [ { \"worker\": \"a\", \"events\": \"$pub\"$1 } ] }" \
@@ -109,7 +110,7 @@ case_counts_events()
 	    "$scratch/metrics" || cat "$scratch/metrics"
 }
 
-# A batch with an event of no known kind says nothing of the cache.
+# A batch with an event of an unknown kind is no evidence about the cache.
 case_a_stream_that_is_of_no_use()
 {
 	begin
@@ -171,7 +172,7 @@ case_an_address_of_ipv6()
 	pub=$before
 }
 
-# Not where that is unwanted; a reload changes it for what comes then.
+# It is not read where it is unwanted; a reload changes this for later events.
 case_a_window_that_slides()
 {
 	begin
@@ -348,7 +349,7 @@ case_the_daemon_is_killed()
 	resume KILL
 }
 
-# The engine has come further meanwhile than it had: only contents tell.
+# The engine has come further meanwhile than it had: only contents differ.
 case_the_engine_restarts_while_the_daemon_is_away()
 {
 	begin "$with_replay"
@@ -636,7 +637,7 @@ among_others()
 	    "$pub" "$2"
 }
 
-# A stream that lost its connection would miss what is sent at once.
+# A stream that lost its connection would miss messages sent at once.
 case_a_reload_touches_what_has_changed()
 {
 	begin
@@ -712,8 +713,8 @@ case_dynamos_plane()
 	until_state '^degraded next 7 .* removed 6 '
 }
 
-# [JSON [option ...]] - a server of NATS, on the port that it had before; what a
-# client says to it, and what it asks for.
+# [JSON [option ...]] - starts a server of NATS with these options, on the port
+# that it had before, and a client that begins with JSON.
 nats_up()
 {
 	hello='{"verbose":false}'
@@ -778,7 +779,7 @@ case_dynamos_plane_over_nats()
 	tell "$(envelope "$subject" 7 1 "$removed")"
 	until_state '^complete next 2 .* removed 1 cleared 1 .* lost 0'
 	is duplicates "$(counter duplicates)" 1
-	# what is of another subject, and what is none
+	# a message of another subject, and an invalid one
 	tell "$(envelope "${subject#namespace.}" 7 2 "$removed")"
 	tell send "$subject" "$removed"
 	tell send "$subject" ''
@@ -786,7 +787,7 @@ case_dynamos_plane_over_nats()
 	until_state '^complete next 3 .* removed 2 .* lost 0'
 	is strange "$(counter strange)" 2
 	is malformed "$(counter malformed)" 0
-	# the server goes and comes again, and nothing was said meanwhile
+	# the server goes and comes again, and nothing was sent meanwhile
 	nats_down
 	until_true 60 is_live connecting || echo 'still connected'
 	nats_up
@@ -812,7 +813,7 @@ case_dynamos_plane_over_nats()
 	pub=ipc://$scratch/pub
 }
 
-# LOGIN: what the file has now; then the daemon is connected.
+# LOGIN: writes the file, and waits until the daemon is connected.
 logs_in()
 {
 	printf '%s\n' "$1" > "$scratch/login"
@@ -943,7 +944,7 @@ case_events_that_are_polled()
 	until_has 'it is tried again'
 }
 
-# Of two windows the smaller one slides.
+# The smaller one of two windows slides.
 case_a_window_that_is_polled()
 {
 	begin
@@ -962,7 +963,7 @@ created()
 	    "$1" "$2"
 }
 
-# What another process, or this one, was told before is no restart.
+# Events that another process, or this one, had before are no restart.
 case_a_polled_engine_goes_on()
 {
 	begin
@@ -1020,7 +1021,7 @@ case_servers_tell_where_they_publish()
 	server_down
 }
 
-# --check: what it prints, with a status of STATUS.
+# Compares the output of --check, with a status of STATUS.
 checks()
 {
 	want=$1
@@ -1094,7 +1095,7 @@ case_a_first_connection_that_fails()
 	pub=ipc://$scratch/pub
 }
 
-# Every mistake is said at once.
+# Every mistake is reported at once.
 case_configurations()
 {
 	begin

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# check_engines.sh build [case] - kvroute-events reads what kvroute-engine
-# publishes: cases of tests/cases.sh.
+# check_engines.sh build [case] - kvroute-events reads the events of
+# kvroute-engine: cases of tests/cases.sh.
 #
 # shellcheck disable=SC2034,SC2154
 . tests/events/common.sh
@@ -22,7 +22,7 @@ engine_up()
 	url=http://127.0.0.1:$(head -n 1 "$scratch/port")
 }
 
-# [option ...] - prints what is published from its first batch on.
+# [option ...] - prints the events from the first batch on.
 dump()
 {
 	: > "$out" # else what another case has left may be taken for its
@@ -171,7 +171,7 @@ case_another_group()
 	replayed --all-groups
 	all_read
 	stop_reader
-	# What is sparse is no store; 3 of the second group are removed.
+	# Sparse blocks are not stored; 3 of the second group are removed.
 	is 'all groups' "$(totals)" '6 3 0'
 }
 
@@ -194,7 +194,8 @@ case_a_late_reader_without_replay()
 	engine_up
 	prompt 1 64 1 > "$scratch/hits"
 	dump
-	# Until it hears something: before, nobody tells that it is there.
+	# It sends until the reader hears something: before, the reader may not
+	# be there.
 	n=1
 	while [ "$n" -lt 1000 ] && ! grep -q '^batch' "$out"; do
 		prompt $((n * 1000)) $((n * 1000 + 15)) 1 > "$scratch/hits"

@@ -23,7 +23,7 @@ ended()
 	reader=''
 }
 
-# What was printed, without events, times and counters.
+# Prints the output without events, times and counters.
 shape()
 {
 	grep -v '^  ' "$1" | sed -e 's/ events.*//' \
@@ -37,7 +37,7 @@ ck_shape()
 	[ "$got" = "$1" ] || echo "got '$got', expected '$1'"
 }
 
-# The record of what was printed prints it again.
+# The record of an output prints it again.
 ck_record()
 {
 	"$events" --replay "$scratch/record" > "$scratch/again" ||
@@ -138,7 +138,7 @@ case_a_mute_replay_is_given_up()
 	ck_shape 'lost 0 to 2 batch 3 batch 4 incomplete lost 3'
 }
 
-# The next engine has come as far as the last one: only contents tell.
+# The next engine has come as far as the last one: only contents differ.
 case_a_restart_while_away()
 {
 	engine_up "$back" topic

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
 # check_fleet.sh build [case] - nginx with the module, kvroute-events, four
-# engines: what a router of bytes learns from events, end to end: a case of
+# engines: a router of bytes learns from events, end to end: a case of
 # tests/cases.sh.
 #
 #	users -> nginx -> engines --events--> kvroute-events
@@ -45,7 +45,7 @@ start_daemon()
 	daemon=$!
 }
 
-# What a status of a worker says, as one line of all of them, in their order.
+# Prints one fact of all workers' status, as one line, in their order.
 each()
 {
 	status /metrics | sed -n "s/^kvroute_worker_events_$1{.*} //p" |
@@ -139,7 +139,7 @@ case_fleet() # slow
 	until_true 60 drained || echo "not drained: $(each next), not $next"
 	is 'complete after a restart' "$(in_state complete)" 4
 	is restarts "$(metric kvroute_worker_events_restarts_total)" 1
-	# The window of a second group that they tell of is set.
+	# The window of the second group in the events is set.
 	until_true 60 windows_are 'boundary 512' || echo "windows: $(windows)"
 }
 

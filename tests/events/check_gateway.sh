@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# check_gateway.sh build [case] - the example gateway when clients or engines do
-# what they should not: cases of tests/cases.sh.
+# check_gateway.sh build [case] - the example gateway when clients or engines
+# break the rules: cases of tests/cases.sh.
 #
 # shellcheck disable=SC2034,SC2154
 . tests/events/common.sh
@@ -82,7 +82,8 @@ case_an_engine_is_not_there()
 	is running "$(running)" 0
 }
 
-# What it says is passed on; what it did not compute is not cached there.
+# An engine's error is passed on; tokens that it did not compute are not cached
+# there.
 case_an_engine_is_out_of_order()
 {
 	good_up
@@ -140,7 +141,7 @@ case_engines_of_earlier_runs()
 	gateway_up 2 3
 	is workers "$("$build/region" "$index" workers | sort |
 	    paste -s -d ' ')" '127.0.0.1:2 127.0.0.1:3'
-	# One that is told the same changes nothing.
+	# An equal one changes nothing.
 	gateway_up 3 2
 	is workers "$("$build/region" "$index" workers | sort |
 	    paste -s -d ' ')" '127.0.0.1:2 127.0.0.1:3'

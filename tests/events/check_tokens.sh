@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
 # check_tokens.sh build [case] - the example gateway, kvroute-events, four
-# engines: what a router of tokens learns from events is what the engines hold.
-# Cases of tests/cases.sh.
+# engines: a router of tokens learns the engines' content from events. Cases of
+# tests/cases.sh.
 #
 #	here -> two gateways -> engines --events--> kvroute-events
 #	              '--- region file ----------------'
@@ -91,7 +91,8 @@ body()
 	    print b "]}" }'
 }
 
-# What each engine holds of the body, and the number of its next batch.
+# Asks each engine for its cached tokens of the body, and the number of its next
+# batch.
 ask_engines()
 {
 	# shellcheck disable=SC2046,SC2086
@@ -157,14 +158,14 @@ said()
 	sed -n "s/^X-$1//p" "$scratch/said"
 }
 
-# Of so many tokens, those that are whole blocks of the index: an engine with
-# smaller ones may have more.
+# Rounds tokens down to whole blocks of the index: an engine with smaller ones
+# may have more.
 whole()
 {
 	echo $(($1 / step * step))
 }
 
-# What the gateway believed of each engine is what the engine held.
+# The gateway's belief about each engine equals the engine's content.
 same()
 {
 	while read -r port held _; do
@@ -235,7 +236,7 @@ fresh()
 }
 
 # FIRST LAST: no prediction fails a request, and they are better than none,
-# although a fifth of the requests is not told of.
+# although a fifth of the requests has no events.
 useful()
 {
 	n=$1 off=0 hit=0 all=0
@@ -289,7 +290,7 @@ restarted()
 	[ "$(sum restarts)" -eq 1 ]
 }
 
-# What a daemon counts, of all workers.
+# Sums a count of the daemon over all workers.
 counted()
 {
 	"$events" --metrics "$status" | awk -v name="kvroute_events_$1{" \
@@ -301,8 +302,7 @@ at_least_one()
 	[ "$2" -gt 0 ] || echo "$1: none"
 }
 
-# LAST: of the prompts up to this one, the index says of each engine what the
-# engine says that it has.
+# LAST: the index agrees with each engine about the prompts up to this one.
 sound()
 {
 	"$build/region" "$index" check
@@ -410,7 +410,7 @@ case_an_engine_restarts() # slow
 	    "http://127.0.0.1:$port/fault?kind=restart&seconds=0.2"
 	until_true 60 curl -sf -m 2 "http://127.0.0.1:$port/health" ||
 	    echo 'it does not come back'
-	# Its first batch says that it is another.
+	# The first batch shows that it is another.
 	body 20 > "$scratch/body"
 	curl -sf -m 30 "http://127.0.0.1:$port/v1/completions" \
 	    -d "@$scratch/body" > "$scratch/answer" || echo 'no answer'
@@ -464,7 +464,7 @@ lose_some()
 	settle || echo 'not drained'
 }
 
-# All that it held is gone, and it says so.
+# The whole cache is gone, and an event reports it.
 clear_all()
 {
 	tell_engines flush_cache
@@ -482,7 +482,8 @@ case_losses_without_replay() # slow
 	clear_all
 	states complete 4
 	exact 0 9
-	# What is not told is not there: it is complete, as far as is known.
+	# Blocks without an event are not there: it is complete, as far as is
+	# known.
 	tell_engines 'fault?kind=lose&seconds=600'
 	fresh 1
 	through "$first"
@@ -492,7 +493,7 @@ case_losses_without_replay() # slow
 	states degraded 4
 	at_least_one lost "$(sum lost)"
 	is replays "$(counted replays_total)" 0
-	# Now it may be there although nobody says so.
+	# Now blocks may be there without an event.
 	tell_engines 'fault?kind=lose&seconds=600'
 	fresh 3
 	through "$first"

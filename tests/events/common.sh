@@ -1,7 +1,7 @@
 # shellcheck shell=sh disable=SC2034,SC2154
 # SPDX-License-Identifier: BSD-2-Clause
-# common.sh - what most scripts of this folder share: an engine's sockets, led by
-# the functions below. For `build` and `scratch`.
+# common.sh - the common part of scripts of this folder: an engine's sockets,
+# led by the functions below. For `build` and `scratch`.
 . tests/cases.sh
 
 pub=ipc://${scratch:-}/pub
@@ -10,7 +10,7 @@ events=${1:?}/kvroute-events
 index=${scratch:-}/index
 out=${scratch:-}/out
 engine='' reader='' life=1
-# A publisher that has failed is noticed by what it does not answer.
+# A publisher that has failed is noticed by its missing answer.
 trap '' PIPE
 
 # A batch that removes block N < 128 and then M < 128, of different contents in

@@ -44,7 +44,7 @@ async function stream(messages, options) {
 	return events(answer);
 }
 
-// In this order: what one leaves in the cache the next one finds.
+// The order matters: each finds the cache that the one before it leaves.
 const cases = {
 	async "it is well and has a model"() {
 		const health = await (await fetch(`${base}/health`)).json();

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
-// llama.cpp with a few sequences, each of which keeps the tokens of the last
-// prompt and answer that it had. That is all the cache there is, and its unit
-// is a whole sequence:
+// llama.cpp has a few sequences. Each keeps the tokens of its last prompt and
+// answer. This is all the cache there is, and its unit is a whole sequence:
 //
 //	prompt           a b c d e x y
 //	sequence 0       a b c d e f g h     first 5 equal: takes the prompt,
@@ -10,8 +9,8 @@
 //	sequence 2       s t u               (least recently used)
 //
 // A prompt goes to the idle sequence that begins most like it, or to the least
-// recently used one if none is at all like it: what little would be saved is
-// not worth what the sequence holds. Prompts wait while all are at work.
+// recently used one if no sequence is at all like it: the little saved is not
+// worth the sequence's content. Prompts wait while all are at work.
 import { getLlama, TokenBias } from "node-llama-cpp";
 import { spoken, tokenText, unspeakable } from "./vocabulary.mjs";
 
@@ -71,8 +70,9 @@ export class Engine {
 		this.#waiting.shift()?.();
 	}
 
-	// Tells to.cached() how much of the prompt was there already, then
-	// to.text() each piece of the answer, while to.isWanted().
+	// Calls to.cached() with the length of the prompt that was there
+	// already, then to.text() with each piece of the answer, while
+	// to.isWanted().
 	async answer(tokens, limit, to) {
 		const slot = await this.#take(tokens);
 		try {
@@ -84,7 +84,7 @@ export class Engine {
 		}
 	}
 
-	// At least one token is computed: only that tells what comes next.
+	// At least one token is computed, to get the next one.
 	async #run(sequence, tokens, limit, to) {
 		const same = sequence.compareContextTokens(tokens)
 			.firstDifferentIndex;

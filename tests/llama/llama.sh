@@ -1,15 +1,14 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
 # llama.sh build - a real engine behind nginx: four of llama.cpp, with a model
-# of random weights. First one of them is asked directly whether it reports
-# what it had in its cache; then the same chats go to four by round robin, by
-# nginx's own hash, by kvroute, and what counts is the share of prompt tokens
-# that they had. What was said and how long it took does not. At last more users
-# than sequences chat on one system prompt, by least_conn and by kvroute: there
-# time counts, too, relative to each other.
+# of random weights. First one of them is asked directly whether it reports its
+# cached tokens; then the same chats go to four by round robin, by nginx's own
+# hash, by kvroute, and the share of cached prompt tokens counts. Texts and
+# times do not. At last more users than sequences chat on one system prompt, by
+# least_conn and by kvroute: there time counts, too, relative to each other.
 #
-# What it needs comes into the build folder from the npm registry, 85 MB;
-# without node, npm or the registry it is skipped.
+# The packages come into the build folder from the npm registry, 85 MB; without
+# node, npm or the registry it is skipped.
 set -u
 
 build=$1
@@ -63,13 +62,13 @@ give_up()
 	exit 1
 }
 
-# What setup.sh calls.
+# setup.sh calls these.
 fail()
 {
 	give_up "$*"
 }
 
-# ------------------------------------------------------- what must be there
+# ------------------------------------------------------------- requirements
 
 is_new_enough()
 {
@@ -187,8 +186,8 @@ ask_one_directly()
 
 # --------------------------------------------------------------- behind nginx
 
-# Half of the usual 4096, as prompts are half as long as usual: a system prompt
-# and what a user said first.
+# The map has half of the usual 4096, as prompts are half as long as usual: a
+# system prompt and a user's first message.
 beginning_map()
 {
 	cat <<-END

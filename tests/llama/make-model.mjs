@@ -2,9 +2,9 @@
 //
 // node make-model.mjs FILE [SEED] - a language model that has learned nothing.
 //
-// Routing needs an engine whose prefill costs time and whose cache is real;
-// what the model says does not matter. So the weights are random numbers, the
-// same for a seed, in the form that llama.cpp reads (GGUF, version 3):
+// Routing needs an engine whose prefill costs time and whose cache is real; the
+// model's answers do not matter. So the weights are random numbers, the same
+// for a seed, in the form that llama.cpp reads (GGUF, version 3):
 //
 //	"GGUF" version tensors facts      numbers of what follows
 //	key type value ...                facts: architecture, sizes, vocabulary
@@ -13,7 +13,7 @@
 //	weights ...                       each tensor at a multiple of 32
 //
 // The vocabulary is a token for each byte, behind a few for control: the text
-// of a message cannot make one of those, and a prompt has as many tokens as
+// of a message cannot make a control token, and a prompt has as many tokens as
 // bytes, so that its shares of tokens are shares of text.
 import { closeSync, openSync, renameSync, writeSync } from "node:fs";
 import { CONTROL } from "./vocabulary.mjs";
@@ -109,7 +109,7 @@ function facts() {
 	];
 }
 
-// Rows of weights are as long as what they are multiplied with.
+// A row of weights is as long as its factor.
 function matrix(name, columns, rows) {
 	return { name, sizes: [columns, rows], type: TENSOR_F16,
 		bytes: columns * rows * 2 };
@@ -173,8 +173,8 @@ function generator(seed) {
 	};
 }
 
-// Half floats of either sign, 2^-5 to 2^-4 in size: of about the variance
-// that keeps the sums of 256 of them near what went in.
+// Fills in half floats of either sign, 2^-5 to 2^-4 in size: with about this
+// variance the sums of 256 of them stay as large as the input.
 function fill(bytes, random) {
 	for (let at = 0; at < bytes.length; at += 2) {
 		const bits = random();

@@ -2,7 +2,7 @@
 //
 // node server.mjs MODEL SEQUENCES CONTEXT SECONDS - a small OpenAI-compatible
 // server on a free port of 127.0.0.1, which it prints. Answers chats, streamed
-// or whole, and says how many tokens of the prompt llama.cpp had computed
+// or whole, with the number of prompt tokens that llama.cpp had computed
 // before, in so many sequences of so many tokens. Ends after that many seconds,
 // or when its input does: nobody is left who needs it.
 import { createServer } from "node:http";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
-// What the model file and the server must agree on: a few tokens of control,
+// The model file and the server must agree on this: a few tokens of control,
 // then one for each byte.
 
 export const CONTROL = ["<unk>", "<s>", "</s>", "<|system|>", "<|user|>",
@@ -40,8 +40,8 @@ export function spoken(token) {
 	return token < FIRST_BYTE ? BLANK : token;
 }
 
-// All but small letters and blanks. A text of those comes back byte for byte
-// in the prompt of the next turn.
+// Returns all but small letters and blanks. A text of small letters and blanks
+// comes back byte for byte in the prompt of the next turn.
 export function unspeakable() {
 	const tokens = [];
 	for (let token = 0; token < FIRST_BYTE + 256; token++)
