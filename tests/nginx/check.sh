@@ -52,7 +52,7 @@ suite=${SUITE:-nginx}
 results=$build/nginx
 slow=$([ "${CHECK_NGINX:-all}" = quick ] || echo yes)
 
-# ------------------------------------------------------------ what cases use
+# ----------------------------------------------------------------- for cases
 
 # up [engine option ...] - starts four fast engines and nginx before them.
 up()
@@ -96,7 +96,7 @@ figure()
 	value "$work/figures" "$1"
 }
 
-# no_errors WHAT - fails and lists them, if there are any.
+# no_errors WHAT - fails and lists them, if it has any.
 no_errors()
 {
 	[ "$(figure errors)" = 0 ] ||
@@ -198,7 +198,7 @@ settled()
 	    "$(children "$nginx_pid" | wc -l)"
 }
 
-# Those of before a reload may take a moment to end.
+# Processes from before a reload may take a moment to end.
 processes_are()
 {
 	[ "$(children "$nginx_pid" | wc -l)" -eq "$1" ]
@@ -214,7 +214,7 @@ alerts()
 	    head -n 5
 }
 
-# What valgrind reported of the processes that have ended.
+# Prints valgrind's reports about processes that have ended.
 complaints()
 {
 	for file in "$work"/logs/valgrind.*; do
@@ -225,14 +225,14 @@ complaints()
 
 # ----------------------------------------------------------------- one case
 
-# What setup.sh calls, too: the case ends here.
+# setup.sh calls this, too: the case ends here.
 fail()
 {
 	echo "$*" >> "$work/problems"
 	exit 1
 }
 
-# report - writes what became of the case.
+# report - writes the result of the case.
 report()
 {
 	words=$(echo "$this_case" | tr _ ' ')
@@ -299,7 +299,7 @@ fi
 
 # ---------------------------------------------------------------- all cases
 
-# Those that take longest are begun first.
+# The longest cases begin first.
 longest='tenants_share_a_full_index tenants_are_driven_out_unshared
     tenants_of_others_take_their_share bodies_of_every_kind
     bodies_in_pieces_from_files bodies_in_pieces polled_load_of_iterations
@@ -320,7 +320,7 @@ ordered()
 	done
 }
 
-# No further case begins; those that run end what they have started.
+# No further case begins; running ones go on to their ends.
 interrupted()
 {
 	trap '' HUP INT TERM
@@ -339,7 +339,7 @@ has_gone()
 	! kill -0 "$1" 2> /dev/null
 }
 
-# failed WHAT [CASE] - what no case has reported.
+# failed WHAT [CASE] - adds a failure that no case has reported.
 failed()
 {
 	echo 0 1 0 >> "$results/tally"

@@ -294,7 +294,7 @@ missed_with()
 	down
 }
 
-# What is new in a turn is 400 bytes of the user, the marks of a message, and
+# The new part of a turn is 400 bytes of the user, the marks of a message, and
 # the block in which the last turn ended: 9 blocks. An answer has 1,000 more.
 answers_are_part_of_the_next_prompt()
 {

@@ -92,8 +92,8 @@ capacity_told_read_and_unknown()
 	    kvroute_server $second capacity=1234;"
 	start_nginx kvroute
 	await_capacities '50000 read 64 capacity, 1234 told 0 capacity'
-	# It was read, and is no longer asked for: unknown. The other one has been
-	# told, is asked now, and publishes nothing: unknown too.
+	# It was read, and is no longer asked for: unknown. The other one had
+	# its capacity set, is asked now, and publishes nothing: unknown too.
 	server_list="server $first; server $second;
 	    kvroute_server $second capacity=auto;"
 	fault 1 'kind=error&seconds=60&status=404'
@@ -106,7 +106,7 @@ capacity_told_read_and_unknown()
 	settled
 }
 
-# A reload changes them; what was read stays.
+# A reload changes them; read ones stay.
 windows_told()
 {
 	start_engines 2 --scale 0.01 --capacity 50000
@@ -156,7 +156,7 @@ await_facts()
 	    "$2"
 }
 
-# What is told is not read, and what was read outlives a reload.
+# A configured window is not read, and a read one outlives a reload.
 windows_read()
 {
 	start_engines 2 --scale 0.01 --capacity 50000 --publish-window 4096
@@ -209,7 +209,7 @@ windows_read()
 	settled
 }
 
-# An ask that waits delays no request: all of these end before its deadline.
+# An ask that waits delays no request: all of them end before its deadline.
 capacity_of_engine_that_is_silent()
 {
 	processes=1

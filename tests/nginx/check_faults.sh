@@ -70,7 +70,7 @@ others_took()
 	[ $(($(requests_of_others) - others)) -ge "$1" ]
 }
 
-# Its requests in flight fail, and no others.
+# The engine's requests in flight fail, and no others.
 engine_dies_in_mid_stream()
 {
 	up --scale 0.1

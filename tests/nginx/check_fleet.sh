@@ -8,8 +8,8 @@
 
 quick_cases="${quick_cases:-} fleet_of_the_example"
 
-# The engines of the agents have ranks. Those of the chats start last, and
-# end with the case; the others with what is kept.
+# The engines of the agents have ranks. The engines of the chats start last, and
+# end with the case; the others end with the kept ones.
 fleet_engines()
 {
 	start_engines 2 --scale 0.01 --capacity 100000 --ranks 8
@@ -59,7 +59,8 @@ fleet_begin()
 	        "$work/logs/out")"
 }
 
-# fleet_chat KEY MODEL TEXT - its status, and what came in out/answer.
+# fleet_chat KEY MODEL TEXT - prints its status, and leaves the answer in
+# out/answer.
 fleet_chat()
 {
 	perl -e 'my ($model, $text) = @ARGV;

@@ -43,7 +43,7 @@ health_is()
 	[ "$(health "$1")" = "$2" ]
 }
 
-# Of session a: another request with the same text.
+# Sends another request of session a with the same text.
 turn()
 {
 	turns=$((${turns:-0} + 1))
@@ -131,7 +131,7 @@ slow_engine_is_left_and_comes_back()
 	settled
 }
 
-# A stream of which only the beginning has come.
+# Only the beginning of each stream has come.
 slow_streams_are_seen_before_they_end()
 {
 	health=gray=8
@@ -233,7 +233,7 @@ reloads_failed()
 	[ "$(grep -c "$work/none/index" "$work/logs/error")" -ge "$1" ]
 }
 
-# What they added to the zone is there for the next.
+# Figures that they added to the zone are there for the next.
 gray_after_reloads_that_fail()
 {
 	kvroute_options="path=$work/out/index size=8m"
@@ -312,7 +312,8 @@ only_home_is_left()
 	reload_nginx kvroute
 }
 
-# What has no prompt says nothing of an engine that prompts made gray.
+# A request without a prompt is no evidence about an engine that prompts made
+# gray.
 monitors_heal_no_gray_engine()
 {
 	server_options='max_fails=1 fail_timeout=600s'
@@ -366,8 +367,8 @@ slow_clients_make_no_engine_gray()
 	settled
 }
 
-# A reload replaces an engine while its streams run, slowly: they say nothing of
-# the one that has its place.
+# A reload replaces an engine while its streams run, slowly: they are no
+# evidence about the engine in its place.
 gray_is_the_engine_not_its_place()
 {
 	engines=5

@@ -96,7 +96,7 @@ module_is_built_under_load()
 
 # ------------------------------------------------------------ other modules
 
-# Those of the module of Lua, if this nginx loads it.
+# Prints the lines of the module of Lua, if this nginx loads it.
 lua_lines()
 {
 	folder=$("$NGINX_BIN" -V 2>&1 | sed -n 's/.*--modules-path=\([^ ]*\).*/\1/p')
@@ -108,7 +108,8 @@ lua_lines()
 	"$NGINX_BIN" -t -e /dev/null -c "$work/out/lua.conf" 2> /dev/null
 }
 
-# What Lua's body filter and the client see of a stream with usage at its end.
+# Compares the views of Lua's body filter and the client: a stream with usage at
+# its end.
 lua_and_client_see()
 {
 	rm -f "$work/out/lua"

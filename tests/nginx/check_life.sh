@@ -15,7 +15,8 @@ slow_cases="${slow_cases:-} holder_of_the_lock_is_stopped
 
 holder_pid=
 
-# Kills what is not our child, or is stopped and handles no other signal.
+# Kills a process that is not our child, or is stopped and handles no other
+# signal.
 end_strays()
 {
 	end_child "$holder_pid" -KILL

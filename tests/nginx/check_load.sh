@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# check_load.sh - cases of check.sh: engines that say how loaded they are.
+# check_load.sh - cases of check.sh: engines that publish their load.
 #
 # Variables of check.sh and setup.sh:
 # shellcheck disable=SC2034,SC2154
@@ -118,7 +118,7 @@ polled_load_ends_when_engine_is_silent()
 	settled
 }
 
-# busy_is N WHEN - what the engine runs by now is seen, and counts.
+# busy_is N WHEN - the engine's running requests are seen, and count.
 busy_is()
 {
 	until_true 20 polled_is 1 .surplus "$1" ||
@@ -127,8 +127,8 @@ busy_is()
 	    "$(json '[.upstreams[0].workers[].requests] | add')" "$1"
 }
 
-# After each change of processes the load changes, too: what was known before is
-# no news. With poll=off what was set ends; in a file it outlives nginx, and
+# After each change of processes the load changes, too: earlier figures are no
+# news. With poll=off a load that was set ends; in a file it outlives nginx, and
 # ends too.
 polled_load_over_a_reload()
 {
@@ -185,7 +185,7 @@ polled_load_without_metrics()
 	settled
 }
 
-# Each process that polls says so for each engine, once.
+# Each process that polls logs it for each engine, once.
 polls_are_made_by_one_process()
 {
 	processes=4
@@ -203,7 +203,7 @@ polls_are_made_by_one_process()
 	settled
 }
 
-# What nginx has sent there is no surplus, however busy it is.
+# Requests from nginx are no surplus, however busy the engine is.
 polled_load_of_its_own()
 {
 	up_polled
@@ -254,7 +254,7 @@ rank_is()
 	    \"$(address_of 1)\" and .rank == $1) | .polled.surplus")" = "$2" ]
 }
 
-# TensorRT-LLM's list has nothing new at some polls: what it said stays.
+# TensorRT-LLM's list has nothing new at some polls: the last figures stay.
 polled_load_of_iterations()
 {
 	engines=2
@@ -277,7 +277,7 @@ polled_load_of_iterations()
 	settled
 }
 
-# In the end nothing is new: what ended is seen, and then nothing is known.
+# In the end nothing is new: the ends are seen, and then nothing is known.
 polled_load_of_idle_iterations()
 {
 	up_polled --publish trtllm

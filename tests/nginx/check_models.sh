@@ -62,7 +62,7 @@ requests_of()
 	of "$1" '.reasons | add'
 }
 
-# By all upstreams: what is read early counts for the one that lends.
+# Sums the bodies read: one that is read early counts for the one that lends.
 bodies_read()
 {
 	json '[.upstreams[].bodies_read] | add'
@@ -148,7 +148,7 @@ model_chooses_in_pieces()
 	unset to to_with large_at
 }
 
-# What was read is given back, and nothing is counted.
+# The memory of the body is given back, and nothing is counted.
 model_chooses_a_plain_upstream()
 {
 	start_engines 3 --scale 0.01
@@ -290,7 +290,8 @@ head_only()
 	    print scalar(<$s>) =~ /^HTTP\/1.1 (\d+)/ ? $1 : "none"' "$to" "$1"
 }
 
-# What could not be read ends, also with an error page of the same location.
+# A body that could not be read ends, also with an error page of the same
+# location.
 early_refusals()
 {
 	start_engines 3 --scale 0.01
@@ -321,7 +322,7 @@ early_refusals()
 
 # -------------------------------------------------------------------- salts
 
-# salted BODY EXPECTED [curl-option ...] - what the engine gets.
+# salted BODY EXPECTED [curl-option ...] - compares the body at the engine.
 salted()
 {
 	printf '%s' "$1" > "$work/body"
@@ -481,7 +482,7 @@ salt_is_set_in_mirrors()
 	unset to
 }
 
-# What a mirror sets is the mirror's: the request keeps what its client wrote.
+# A variable that a mirror sets is the mirror's: the request keeps its client's.
 salt_of_a_mirror_is_its_own()
 {
 	start_recorder 200 200
@@ -535,7 +536,7 @@ salt_hangs_on_who_is_found()
 	unset to
 }
 
-# From a file too the second engine gets what the first one got.
+# The second engine gets the same body as the first, from a file too.
 salt_is_set_for_retries()
 {
 	location_lines='client_body_in_file_only clean; kvroute_salt t;
@@ -604,7 +605,7 @@ salt_refuses()
 	settled
 }
 
-# What came of it must not be passed on, not as an error page either.
+# The result must not be passed on, not as an error page either.
 salt_refuses_what_does_not_come()
 {
 	location_lines='kvroute_salt t; client_max_body_size 1k;

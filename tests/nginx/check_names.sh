@@ -22,7 +22,7 @@ resolves()
 	return 1
 }
 
-# answer 'RECORD' ... - what the name server says from now on.
+# answer 'RECORD' ... - sets the name server's answers from now on.
 answer()
 {
 	printf '%s\n' "$@" > "$work/out/names.new"
@@ -201,7 +201,7 @@ are_up()
 	    sort | join(" ")')" = "$names" ]
 }
 
-# Streams of what has left end as they would; no request fails.
+# Streams of servers that have left end as they would; no request fails.
 names_change_under_load()
 {
 	resolves || return 0
@@ -388,7 +388,7 @@ is_running()
 	[ "$(json '[.upstreams[0].workers[].requests] | add')" = "$1" ]
 }
 
-# Those that have left make room at once.
+# Servers that have left make room at once.
 names_fill_the_table()
 {
 	resolves || return 0

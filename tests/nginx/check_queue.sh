@@ -20,7 +20,7 @@ quick_cases="${quick_cases:-} full_servers_are_waited_for
     shadowed_requests_wait_too more_users_than_places_at_engines
     without_a_limit_nobody_waits"
 
-# ------------------------------------------------------------ what they use
+# --------------------------------------------------------- common functions
 
 # A line for each request: its number, status, reason, address, time waited.
 queue_log()
@@ -69,7 +69,7 @@ waiting_is()
 	[ "$(waiting)" = "$1" ]
 }
 
-# Sends one that must wait, as the N-th of those that do.
+# Sends a request that must wait, as the N-th one that does.
 send_to_wait()
 {
 	n=$1
@@ -93,7 +93,7 @@ all_are_busy()
 	done
 }
 
-# Of a request that is sent.
+# Prints the status of a request that was sent.
 sent_status()
 {
 	cat "$work/out/sent.$1"
@@ -112,7 +112,7 @@ all_answered()
 	queue_pids=
 }
 
-# Numbers of those with this status, in the order of the log.
+# Prints the numbers with this status, in the order of the log.
 logged_in_order()
 {
 	until_true 20 queue_logged
@@ -236,7 +236,7 @@ all_processes_share_the_places()
 	settled
 }
 
-# Of two processes, each has the requests that come while the other is stopped.
+# Each of two processes has the requests that come while the other is stopped.
 # This module gives one that is stopped a minute. queue_of_two LOG [ENGINES]
 queue_of_two()
 {
@@ -288,7 +288,7 @@ four_logged()
 	[ "$(wc -l < "$work/logs/sessions")" -ge 4 ]
 }
 
-# Its server is free, and others may not have it.
+# The state's server is free, and others may not have it.
 state_of_another_process_goes_first()
 {
 	queue_of_two log_sessions
@@ -374,8 +374,8 @@ all_wanted_servers_are_left_alone()
 	settled
 }
 
-# It has failed at the first engine and waits for the other one; what comes later
-# fails there, too, and finds the other one free.
+# It has failed at the first engine and waits for the other one; later ones fail
+# there, too, and find the other one free.
 retries_of_another_process_go_first()
 {
 	location_lines='proxy_next_upstream error non_idempotent;'
@@ -398,7 +398,7 @@ retries_of_another_process_go_first()
 	settled
 }
 
-# What goes anywhere has no right to be first by what it says.
+# A request that can go anywhere gets no precedence from an id.
 unknown_ids_do_not_overtake()
 {
 	queue_of_two queue_log
@@ -496,7 +496,7 @@ engines_that_fail_are_not_waited_for()
 	settled
 }
 
-# Its connection is refused; another server is free by then.
+# The connection is refused; another server is free by then.
 waiting_requests_try_the_next_server()
 {
 	engines=2

@@ -287,7 +287,7 @@ body_held_and_nginx_terminates()
 	settled
 }
 
-# One of the servers refuses connections, and what is refused is tried again.
+# One of the servers refuses connections, and a refused request is tried again.
 body_read_once_for_all_retries()
 {
 	start_engines 1 --scale 0.01

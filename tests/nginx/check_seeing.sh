@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# check_seeing.sh - cases of check.sh: what operators are shown of hits that the
-# choice gave up, and of times.
+# check_seeing.sh - cases of check.sh: operators see times, and the hits that
+# the choice gave up.
 #
 # Variables of check.sh and setup.sh:
 # shellcheck disable=SC2016,SC2034,SC2154
@@ -46,8 +46,8 @@ seen_is()
 	[ "$(wc -l < "$work/logs/seen")" -eq "$1" ]
 }
 
-# Of two engines each gets what only it may have. Then a session that is bound
-# to the first has the prompt of the second.
+# Each of two engines gets the prompts that only it may have. At the end a
+# session that is bound to the first has the prompt of the second.
 best_is_shown_beside_chosen()
 {
 	engines=2
@@ -78,7 +78,7 @@ best_is_shown_beside_chosen()
 	    "$(seen 3 3)"
 	is 'metric of workers' "$(metric kvroute_worker_best_tokens_total)" \
 	    "$(seen 3 3)"
-	# in the engine's tokens, beside what it reported
+	# in the engine's tokens, beside its report
 	above 'best beside reports' "$(json '.upstreams[0].usage.best_tokens')" \
 	    "$(json '.upstreams[0].usage.predicted_tokens')"
 	settled
@@ -90,9 +90,9 @@ time_count()
 	metric "kvroute_nginx_$1_seconds_count"
 }
 
-# Of the metrics on standard input: bounds rise and counts do not fall, the last
-# bucket is the count, and the sum, which is counted by itself, is what these
-# buckets may have.
+# Checks the metrics on standard input: bounds rise and counts do not fall, the
+# last bucket is the count, and the sum, which is counted by itself, lies within
+# the bounds of the buckets.
 buckets_add_up()
 {
 	sed -n -e "s/^kvroute_nginx_$1_seconds_bucket{.*le=\"\(.*\)\"} /bucket \1 /p" \
@@ -123,7 +123,7 @@ buckets_add_up()
 	    }'
 }
 
-# Each histogram has what it should, and its buckets add up.
+# Each histogram has the right count, and its buckets add up.
 times_are()
 {
 	is "first tokens $5" "$(time_count time_to_first_token)" "$1"
@@ -181,7 +181,7 @@ times_are_counted()
 	settled
 }
 
-# What is read in pieces counts as time of turns, each of them for itself.
+# A body read in pieces counts as time of turns, each piece for itself.
 times_of_a_held_body()
 {
 	engines=1

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
 # check_sessions.sh - cases of check.sh: sessions stay together, and requests go
-# to the engine that keeps what they continue.
+# to the engine that keeps the state they continue.
 #
 # Variables of check.sh and setup.sh:
 # shellcheck disable=SC2016,SC2034,SC2154
@@ -24,7 +24,7 @@ quick_cases="${quick_cases:-} auto_takes_what_clients_send
     secrets_that_cannot_be sessions_over_a_reload
     a_file_keeps_its_table small_zones_have_room"
 
-# -------------------------------------------------------------- what they use
+# ----------------------------------------------------------- common functions
 
 # A line for each request: address, reason, affinity, overlap, status, rank.
 log_sessions()
@@ -50,7 +50,7 @@ logged_more()
 	[ "$(wc -l < "$work/logs/sessions")" -gt "$lines" ]
 }
 
-# call PATH [curl option ...] - prints the status; the response is in said, its
+# call PATH [curl option ...] - prints the status; the response is in $said, its
 # line in the log's last.
 call()
 {
@@ -284,7 +284,7 @@ tenants_have_sessions_of_their_own()
 	settled
 }
 
-# Another session finds what this one has sent.
+# Another session finds this one's prompts.
 sessions_are_no_scope()
 {
 	location_lines='kvroute_affinity $http_x_s;'
@@ -536,7 +536,7 @@ one_lease()
 	[ "$(json '.upstreams[0].region.leases')" = 1 ]
 }
 
-# The other engines could only say that there is no such id.
+# The other engines could only answer that there is no such id.
 state_on_a_full_worker()
 {
 	server_options='max_conns=1'
@@ -725,7 +725,7 @@ deleting_what_is_not_bound_binds_nothing()
 
 # ------------------------------------------------------------------ the rest
 
-# A reload that ends the trial knows the answers that were made in it.
+# A reload that ends the trial keeps the answers that were made in it.
 shadow_learns_where_state_is()
 {
 	kvroute_options='zone=kv:8m shadow=round_robin'
@@ -763,7 +763,8 @@ choices()
 	cut -d ' ' -f 1,2,4,5 "$work/logs/sessions"
 }
 
-# The same servers and secret; what engines report, and when, plays no part.
+# Servers and secret are the same; reports of engines, and their times, play no
+# part.
 nothing_changes_without_keys()
 {
 	printf '0123456789abcdefghijklmnopqrstuv' > "$work/out/secret"
@@ -886,7 +887,7 @@ a_file_keeps_its_table()
 	settled
 }
 
-# The share is of what the tables for workers leave.
+# The share is of the rest that the tables for workers leave.
 small_zones_have_room()
 {
 	find_module

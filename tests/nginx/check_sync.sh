@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# check_sync.sh - cases of check.sh: the journal of a region, and what
-# kvroute-sync does to it.
+# check_sync.sh - cases of check.sh: the journal of a region, and the effects of
+# kvroute-sync on it.
 #
 # Variables of check.sh and setup.sh:
 # shellcheck disable=SC2034,SC2154
@@ -41,7 +41,7 @@ a_journal_is_kept()
 	    + (.beat_age | tostring)')" '65536 true null'
 	settled
 	stop_nginx
-	# What is on record is worth more than the size.
+	# The records are worth more than the size.
 	start_nginx kvroute
 	is 'its size' "$(metric kvroute_journal_bytes)" 65536
 	is 'warnings' "$(lines_with 'a journal of 65536 bytes, not 131072')" 1
@@ -152,7 +152,7 @@ ask_at()
 	    "http://127.0.0.1:$1/v1/completions" || echo 'no response'
 }
 
-# exchange FILTER - of what the status says about other machines.
+# exchange FILTER - filters the status of other machines.
 exchange()
 {
 	json ".upstreams[0].exchange | $1"
@@ -163,7 +163,7 @@ exchange_is()
 	[ "$(exchange "$1")" = "$2" ]
 }
 
-# Each router shows the other one: state, delay, what it runs, drops.
+# Each router shows the other one: state, delay, running requests, drops.
 peers_are_shown()
 {
 	until_true 20 exchange_is '.peers | length' 1 || echo 'no peer is shown'
@@ -182,7 +182,7 @@ held_at_this()
 	[ "$(json '.upstreams[0].region.held_blocks')" -gt 0 ]
 }
 
-# The second is killed: what it has brought ends. Its successor goes on.
+# The second is killed: its leases here end. The successor goes on.
 what_one_sends_the_other_knows()
 {
 	two_routers --scale 1 || return
@@ -228,9 +228,10 @@ what_one_sends_the_other_knows()
 
 # ---------------------------------------------------------------- deaths
 
-# A line for each: what, of which router, how, seconds until then and until it
-# goes on or comes back: one in five is longer than what is taken for death.
-# Processes of the second nginx die too, never those of the first.
+# Prints a line for each: the process, its router, the way, seconds until then
+# and until it goes on or comes back: one in five is longer than the time to be
+# taken for dead. Processes of the second nginx die too, never those of the
+# first.
 drawn_deaths()
 {
 	awk -v seed="${SEED:-1}" -v kills="${KILLS:-10}" 'BEGIN {
@@ -291,7 +292,7 @@ p99()
 	    sort -n | awk '{ v[NR] = $1 } END { print v[int(NR * .99)] + 0 }'
 }
 
-# A tenth above that of before, and what the machine is busy with else: the
+# A tenth above the earlier figure is allowed for the machine's other work: the
 # processes that begin anew.
 P99_SLACK_US=250
 

@@ -51,7 +51,7 @@ chats_found()
 	    END { print int(100 * found / all) }'
 }
 
-# More than ten times what there is room for.
+# Sends more than ten times as much as there is room for.
 flood()
 {
 	for i in $(seq "${1:-80}"); do
@@ -80,7 +80,7 @@ tenants_share_a_full_index()
 	above 'bytes of three shares' "$(tenant_row 300 .bytes)" \
 	    "$(tenant_row 100 .bytes | sort -n | tail -n 1 |
 	    awk '{ print 2 * $1 }')"
-	# what is no number is said, and counts as 100
+	# an invalid number is logged, and counts as 100
 	prompt_as odd odd 300
 	settled
 	above 'odd shares told' "$(grep -c 'kvroute_share is "many"' \
@@ -126,7 +126,7 @@ tenants_refused_at_start()
 	    '"kvroute_share" needs "kvroute_scope"'
 	refused_at_start "$block kvroute_share 100; server { location / { } }" \
 	    '"kvroute_share" needs "kvroute_scope"'
-	# whose it is may be said where it is used
+	# the owner may be set where it is used
 	tenants_accepted "$block kvroute_share 100; server {
 	    location /a { kvroute_scope a; } location /b { } }"
 	tenants_accepted "$block server { kvroute_share 100;
@@ -140,7 +140,7 @@ many_are_evicted()
 	[ "$(json '.upstreams[0].region.evicted_region')" -gt 20 ]
 }
 
-# All go to another router, which tells this one of a flood and of the chats.
+# All go to another router, which sends this one a flood and the chats.
 tenants_of_others_take_their_share()
 {
 	router_options='size=1540k block=16 journal=256k affinity=0 ttl=1h

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# check_top.sh - cases of check.sh: kvroute-top shows what nginx does.
+# check_top.sh - cases of check.sh: kvroute-top shows the state of nginx.
 #
 # Variables of check.sh and setup.sh:
 # shellcheck disable=SC2034,SC2154
@@ -35,7 +35,7 @@ top_cell()
 	    END { print cell }' "$work/out/top"
 }
 
-# What the table says is what the status says.
+# The table equals the status.
 top_shows_a_fleet()
 {
 	up
@@ -62,7 +62,7 @@ top_shows_a_fleet()
 	is 'seen' "$(top_cell SEEN% 1)" "$(json '.upstreams[0].workers[] |
 	    select(.name == "127.0.0.1:'"$(nth 1 "$engine_ports")"'") | 100 *
 	    .usage_cached_tokens / .usage_prompt_tokens | round')"
-	# Rates are of what came between two readings: of nothing.
+	# Rates cover the time between two readings, when nothing came.
 	top --count 2 --sort req "$(status_url)" || cat "$work/out/top_wrong"
 	is 'tables' "$(grep -c '^WORKER' "$work/out/top")" 2
 	is 'rate' "$(top_cell REQ/S 1)" 0
@@ -90,7 +90,8 @@ top_shows_a_region()
 	is 'workers' "$(top_line Workers | cut -d : -f 1)" 4
 }
 
-# A gray engine, the session that left it, and what is left when it is good.
+# It shows a gray engine, the session that left it, and the rest when it is
+# good.
 top_shows_health()
 {
 	health_up
@@ -115,7 +116,7 @@ top_shows_health()
 	settled
 }
 
-# Keys change what is shown; the terminal is left as it was.
+# Keys change the view; the terminal is left as it was.
 top_in_a_terminal()
 {
 	up

@@ -70,8 +70,8 @@ setup_end()
 	[ -z "$work" ] || rm -rf "$work"
 }
 
-# A block of ports below those that the kernel assigns, whose first UDP port is
-# held meanwhile, so that no other of these scripts takes them.
+# Reserves a block of ports below those that the kernel assigns. The first UDP
+# port is held meanwhile, so that no other run takes them.
 reserve_ports()
 {
 	perl -MSocket -e '
