@@ -6,8 +6,8 @@
 #
 # A script sources this file for the functions at its end. With BUILD alone it
 # prints its cases, "slow" behind those that take long: these begin first. With
-# BUILD and one name it runs that case, in the folder $scratch. What a case
-# prints is wrong with it, unless it is "skipped: " and why.
+# BUILD and one name it runs that case, in the folder $scratch. The output of a
+# case is its failure, unless it is "skipped: " and a reason.
 #
 # Each case is a session of its own, which ends with it. Where that is allowed
 # it also has a network of its own, so that no other process takes its ports.
@@ -16,7 +16,7 @@ export LC_ALL=C
 PATH=$PATH:/usr/sbin:/sbin
 . tests/until.sh
 
-# ------------------------------------------------------- what scripts use
+# ------------------------------------------------------------ for scripts
 
 # list PREFIX - prints the cases of a script: its functions case_NAME. If a line
 # that defines one has another form, the script ends.
@@ -113,7 +113,7 @@ end_session()
 	done
 }
 
-# What else the case depends on, as far as it is set.
+# Prints the other variables that the case depends on, as far as they are set.
 given()
 {
 	for variable in KILLS LIMIT SEED; do
@@ -194,7 +194,7 @@ wanted()
 	esac
 }
 
-# failed WHAT - what is no case.
+# failed WHAT - prints a name that is no case.
 failed()
 {
 	echo "    FAILED   $*" | tee -a "$results/failed" >&2

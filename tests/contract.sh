@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# contract.sh build tally - what the project promises about itself: header, map,
-# pages and libraries name the same things; nothing else is exported; nothing
-# is imported that such a library must not use; the README is correct; what is
-# installed works. A check is a function that fails or prints.
+# contract.sh build tally - the project's promises about itself: header, map,
+# pages and libraries name the same things; nothing else is exported; the
+# library imports only memory, strings and threads; the README is correct; the
+# installed files work. A check is a function that fails or prints.
 set -u
 export LC_ALL=C
 
@@ -42,7 +42,7 @@ header_names()
 	done | grep -v experimental_rule | sort
 }
 
-# Those after the rule of the first header, and those of the others.
+# Prints the names after the rule of the first header, and those of the others.
 experimental_names()
 {
 	declared_by "$header" | sed '/experimental_rule/,$d' | sort |
@@ -107,7 +107,7 @@ shared_library_exports_the_map()
 	differ "$scratch/map" "$scratch/shared"
 }
 
-# What may change in any release has a version node of its own.
+# Functions that may change in any release have a version node of their own.
 experimental_names_have_their_node()
 {
 	[ -s "$scratch/experimental" ] || echo "$header: none is experimental"
@@ -130,7 +130,7 @@ static_library_exports_the_map()
 }
 
 # Memory, strings, randomness, mapping and locking files, processes and the
-# futex, one clock outside the core, and what compilers add.
+# futex, one clock outside the core, and symbols that compilers add.
 shared_library_imports_little()
 {
 	nm -D --undefined-only "$build/libkvroute.so" |
@@ -147,8 +147,7 @@ shared_library_imports_little()
 	)"
 }
 
-# The system is not the core's: no other file may use it, and these only what
-# they need.
+# The system is not the core's: no other file may use it, and each only a part.
 only_some_files_touch_the_system()
 {
 	files='open|fcntl|mmap|unlink|geteuid'
@@ -283,8 +282,8 @@ tools_have_pages()
 	done
 }
 
-# The lines of C that it shows are lines of the example, in that order. What
-# stands before a blank line is a whole statement.
+# The lines of C that it shows are lines of the example, in that order. The text
+# before a blank line is a whole statement.
 readme_shows_the_example()
 {
 	awk '/^```c$/ { on = 1; next } /^```$/ { on = 0 } on' README.md \
@@ -394,7 +393,7 @@ architecture_names_what_exists()
 	[ "$lines" -le 130 ] || echo "ARCHITECTURE.md has $lines lines"
 }
 
-# What it says of speed and hits was measured: the decimals of a table's row
+# Its figures of speed and hits were measured: the decimals of a table's row
 # stand in one line of the results, others in any.
 readme_has_measured_figures()
 {
@@ -440,7 +439,7 @@ help_lists_every_target()
 	done
 }
 
-# What a reader can take in: the rest is behind ALL=1.
+# `make help` shows as much as a reader can take in: the rest is behind ALL=1.
 help_is_short()
 {
 	"$MAKE" -s help > "$scratch/help"
@@ -449,7 +448,7 @@ help_is_short()
 	    echo "make help shows $lines targets"
 }
 
-# Also what stands behind a colon in them.
+# The text behind a colon in them is shown, too.
 help_shows_descriptions_whole()
 {
 	sed -n 's/^[a-z][a-z_.-]*:.*#[#-] //p' Makefile mk/*.mk \

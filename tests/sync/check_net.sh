@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# check_net.sh build [case] - daemons on machines of their own, a bus on another,
-# and what networks and processes do to them: cases of tests/cases.sh, on
-# machines of net.sh. KILLS is the number of deaths and stops, SEED what they
-# and the losses are drawn from.
+# check_net.sh build [case] - daemons on machines of their own, a bus on
+# another, and faults of networks and processes: cases of tests/cases.sh, on
+# machines of net.sh. KILLS is the number of deaths and stops, SEED the source
+# of their draws and of the losses.
 #
 # shellcheck disable=SC1091,SC2154
 . tests/sync/net.sh
@@ -39,7 +39,7 @@ replicas()
 	bus_up "$bus"
 }
 
-# drive N SECONDS RATE - its pid is in drive_N; what it says in drive-N.
+# drive N SECONDS RATE - its pid is in drive_N; its output in drive-N.
 drive()
 {
 	ip netns exec "m$1" "$build/drive" "$scratch/region$1" "$SEED$1" "$2" "$3" \
@@ -69,8 +69,8 @@ brought()
 	router "$1" brought
 }
 
-# Everywhere no lease and no load is left, and all is well. What is promised
-# within 2 to 4 s is waited for 20 s, here and below.
+# Everywhere no lease and no load is left, and all is well. A promise of 2 to 4
+# s is waited for 20 s, here and below.
 nothing_left()
 {
 	for i in $(seq "$count"); do
@@ -106,8 +106,8 @@ sum_requests()
 	router "$1" loads | awk '{ sum += $1 } END { print sum + 0 }'
 }
 
-# The frame that tells of a prompt may be lost, until it is requested again. Of
-# those below $PROMPTS the replicas may know otherwise.
+# The frame about a prompt may be lost, until it is requested again. Replicas
+# may differ about prompts below $PROMPTS.
 told_again()
 {
 	router 2 finish "$(router 2 open 1002 b)"
@@ -121,7 +121,7 @@ case_losses_and_disorder() # slow
 	daemons
 	drive_all 8 8
 	driven
-	# What was lost is repaired: only what is open is open.
+	# The losses are repaired: only open leases are open.
 	for i in 1 2 3; do
 		within 20 0 brought "$i"
 	done
@@ -172,7 +172,7 @@ case_two_seconds_late() # slow
 	nothing_left
 }
 
-# A stream has what one side did meanwhile. NATS does not keep it.
+# A stream keeps one side's frames of that time. NATS does not keep them.
 case_a_partition_heals() # slow
 {
 	replicas 3
@@ -222,7 +222,7 @@ case_the_dead_have_no_load() # slow
 	until_is 2 sum_requests 1
 }
 
-# The same of sums; and its own router ends what it had brought.
+# Sums end in the same way; and a router ends those that its daemon had brought.
 case_the_dead_have_no_sums()
 {
 	replicas 2
@@ -264,9 +264,9 @@ case_strangers_are_counted()
 
 # ------------------------------------------------------------------ deaths
 
-# A line for each: what, KILL or STOP, seconds until then, and until it goes on
-# or comes back: one in five is long enough that others take it for dead, or it
-# itself sees that it did not run.
+# Prints a line for each: the process, KILL or STOP, seconds until then, and
+# until it goes on or comes back: one in five is long enough that others take it
+# for dead, or it itself sees that it did not run.
 deaths()
 {
 	awk -v seed="$SEED" -v kills="$KILLS" -v n="$count" 'BEGIN {

@@ -61,7 +61,7 @@ field()
 	    sed -n "s/.*\"$2\": \([^,}]*\).*/\1/p" | head -n 1
 }
 
-# How many peers are heard, and have said what their workers are.
+# Prints how many peers are heard, and have sent their workers.
 fresh()
 {
 	"$build/kvroute-sync" --status "$scratch/$1.sock" 2>&1 |
@@ -116,7 +116,7 @@ case_a_killed_daemon_ends() # slow
 	end KILL "$first_pid"
 	within 20 0 router "$two" requests b
 	within 20 '"silent"' field second state
-	# What it had applied is ended by the next one.
+	# The next one ends the leases that it had applied.
 	router "$two" open 2 c > /dev/null
 	daemon first "$one"
 	until_is 1 fresh first
@@ -206,7 +206,7 @@ two_strangers()
 	[ "$(field second stranger)" -ge 2 ]
 }
 
-# How often the log says that.
+# Counts this line in the log.
 says()
 {
 	grep -c "$1" "$scratch/first.log"
@@ -268,7 +268,7 @@ case_a_check_of_all()
 	both
 	checks 1 "$one"
 	prints_that 'another kvroute-sync has it'
-	# Those that run have heard nothing of it.
+	# Running ones have heard nothing of it.
 	now_is 1 fresh first
 	now_is 0 field first malformed
 	end TERM "$first_pid"
@@ -356,7 +356,7 @@ case_loads_of_regions_without_journals()
 	both --loads
 	router "$one" open 1 b > /dev/null
 	until_is 1 router "$two" requests b
-	# What shows the region shows the peer, too.
+	# The region is shown, and the peer, too.
 	until_is 1 router "$two" peers
 }
 
@@ -378,7 +378,7 @@ starts_late()
 	now_is 1 field first answers
 	grep -q 'ready: 40 blocks from' "$scratch/second.log" ||
 	    echo 'the log does not say so'
-	# One that learnt it so can tell it, too.
+	# A replica that learnt it so can pass it on, too.
 	end TERM "$first_pid"
 	rm "$one"
 	router "$one" make s
@@ -442,7 +442,7 @@ case_a_region_is_made_anew()
 	rm "$one"
 	router "$two" open 1 b > /dev/null
 	until_is 1 field second own_leases
-	# Its routers may still have it.
+	# The routers may still have it.
 	now_is 0 grep -c 'is another file now' "$scratch/first.log"
 	router "$one" make s
 	until_is 1 grep -c 'is another file now' "$scratch/first.log"

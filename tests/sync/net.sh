@@ -22,8 +22,8 @@ bus_pid=
 star_pid=
 
 # net_begin argument ... - runs the sourcing script again in namespaces, with
-# these arguments and KVR_NET set; that one calls net_make. If that cannot be it
-# returns, and $reason says why.
+# these arguments and KVR_NET set; that one calls net_make. If this is not
+# possible it returns with a $reason.
 net_begin()
 {
 	reason='no network namespaces here: not root, or no veth'
@@ -68,8 +68,8 @@ machines()
 	done
 }
 
-# on MACHINE command ... - not for what runs in the background: that needs a
-# pid of its own, so it begins with ip.
+# on MACHINE command ... - not for background commands, which need a pid of
+# their own and begin with ip.
 on()
 {
 	ip netns exec "$@"
@@ -172,7 +172,7 @@ end()
 	wait "$2" 2> /dev/null
 }
 
-# What began here ends.
+# Ends all that began here.
 net_clear()
 {
 	for i in $(seq "${count:-0}"); do

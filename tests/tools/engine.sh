@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# engine.sh build [case] - kvroute-engine over HTTP: what its answers, streams
-# and metrics say, and its faults: cases of tests/cases.sh, which have engines of
-# their own. Nothing is asserted about time: what must not come is waited for
-# where it would take for ever.
+# engine.sh build [case] - kvroute-engine over HTTP: its answers, streams,
+# metrics and faults: cases of tests/cases.sh, which have engines of their own.
+# Nothing is asserted about time: an event that must not come would take for
+# ever.
 #
 # shellcheck disable=SC2154
 . tests/cases.sh
@@ -12,7 +12,7 @@
 build=$1
 engine_pid=
 
-# -------------------------------------------------------- what cases use ---
+# ------------------------------------------------------------- for cases ---
 
 # start OPTION ... - $url is the first one's, all ports are in $scratch/ports.
 start()
@@ -26,7 +26,7 @@ start()
 	url=http://127.0.0.1:$(head -n 1 "$scratch/ports")
 }
 
-# Ends it; what it or a checker had to say is a failure.
+# Ends it; any output of it or a checker is a failure.
 stop()
 {
 	kill "$engine_pid"
@@ -62,7 +62,7 @@ ids()
 	seq -s , "$1" "$2" | sed 's/.*/[&]/'
 }
 
-# cached FIRST LAST [member] - what that prompt hits, as usage tells.
+# cached FIRST LAST [member] - prints that prompt's hit, by usage.
 cached()
 {
 	post /v1/completions \
@@ -289,7 +289,8 @@ case_engines_have_caches_of_their_own()
 	is "the third" "$(cached 1 100)" 0
 }
 
-# Room for one and a half of six: they give way, and say what they would.
+# There is room for one and a half of six: they give way, and give the same
+# answers.
 case_full_engines_preempt()
 {
 	start --scale 0.01
@@ -379,7 +380,7 @@ case_tools_are_called() # slow
 	is 'one in three' "$(xargs < "$scratch/reasons")" 'end_turn tool_use'
 }
 
-# All pieces of a stream, joined by what they are.
+# Joins all pieces of a stream, by their kinds.
 case_streams_call_as_answers_do()
 {
 	start --scale 0.01 --tools 1 --reasoning
@@ -674,7 +675,7 @@ case_responses_are_not_kept()
 	is none "$(code_of "/v1/conversations/$(converse)")" 404
 }
 
-# Its client leaves before the end, which would take for ever.
+# The client leaves before the end, which would take for ever.
 case_broken_streams_are_not_kept()
 {
 	start --decode-ms 100000
@@ -883,7 +884,7 @@ case_ranks_that_do_not_exist()
 	is 'status without' "$(status /v1/completions '{"prompt":"a"}')" 200
 }
 
-# Of requests that name none, each goes where the fewest are.
+# A request that names no rank goes where the fewest are.
 case_engine_chooses_among_idle_ranks()
 {
 	start --ranks 2 --scale 0.01
@@ -956,7 +957,7 @@ case_cache_is_published()
 	is 'no server info' "$(code_of /get_server_info)" 404
 }
 
-# A list that reading it takes away: what ran, and what waits.
+# Reading the list empties it: running sequences, and waiting ones.
 case_iterations_are_published()
 {
 	start --capacity 4000 --block 40 --publish trtllm --sequences 2
