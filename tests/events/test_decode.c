@@ -567,7 +567,7 @@ stored_by(unsigned group, const char *kind)
 	stored_by_in(2, group, kind);
 }
 
-/* A window whose size is missing stays unknown. */
+/* A window without a size stays unknown. */
 START_TEST(a_state_is_a_window_of_1)
 {
 	begin(1);

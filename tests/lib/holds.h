@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * holds.h - workers whose blocks are reported by an engine, as text.
+ * holds.h - workers with blocks that an engine reports, as text.
  *
  * An engine's block has `each` letters. Its name is a number that the test
  * gives to each prefix.

@@ -401,7 +401,7 @@ START_TEST(ids_of_another_kind)
 }
 END_TEST
 
-/* A caller's overlaps have any length whose unknown part is zero. */
+/* A caller's overlaps have any length if their unknown part is zero. */
 START_TEST(overlaps_of_any_length)
 {
 	struct {

@@ -250,7 +250,7 @@ unpin(uint32_t n, uint32_t slot)
 		take(n, slot);
 }
 
-/* Parts a node whose blocks are counted in both parts already. */
+/* Parts a node after its blocks were counted in both parts. */
 static void
 copy(uint32_t n, uint32_t to, uint32_t slot)
 {

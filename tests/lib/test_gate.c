@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * test_gate.c - the lock file beside a region file: the users who can open it,
- * the handling of one that is not in use, and containers that share it.
+ * test_gate.c - the lock file beside a region file: the users that can open
+ * it, the handling of one that is not in use, and containers that share it.
  */
 #define _GNU_SOURCE
 #include "files.h"
@@ -26,7 +26,7 @@ lock_mode(void)
 	return st.st_mode;
 }
 
-/* Users who can write the region can lock; the others cannot open it. */
+/* Users that can write the region can lock; the others cannot open it. */
 START_TEST(modes)
 {
 	static const uint32_t mode[][2] = { { 0600, 0600 }, { 0640, 0600 },

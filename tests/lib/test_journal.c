@@ -37,7 +37,7 @@ hash_of(uint64_t number, uint32_t i)
 	return mix(number << 32 | i);
 }
 
-/* Takes a place for a record whose fields follow from its number. */
+/* Takes a place for a record with fields that follow from its number. */
 static struct journal_place
 begun(uint64_t number, uint32_t kind, uint32_t n)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * test_learning.c - reports about a cache whose capacity is known here.
+ * test_learning.c - reports about a cache of known capacity.
  *
- * The engine keeps blocks in exact order of their last use, whose size is that
- * of the index's blocks, or another. Chats begin with the same tokens and grow;
- * of a prompt that is served the last block was used first, so it goes first.
+ * The engine keeps blocks in exact order of their last use; their size is that
+ * of the index's blocks, or another. Chats begin with the same tokens and
+ * grow. The last block of a prompt was used first, so it goes first.
  */
 #include "numbers.h"
 #include "trust.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * test_seat.c - seats in memory of the caller: who has them, and does that
- * process live?
+ * test_seat.c - seats in memory of the caller: their holders, and whether
+ * those processes live.
  */
 #define _GNU_SOURCE
 #include "inner.h"

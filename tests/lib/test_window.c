@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * test_window.c - places to resume for engines whose layers have windows.
+ * test_window.c - places to resume for engines with windows in some layers.
  *
  * A block is one token. Predictions are read through kvr_candidates and
  * compared with a table of the texts that a worker was sent, which has no

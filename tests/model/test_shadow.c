@@ -19,10 +19,9 @@ static uint64_t lease[SHADOW_LEASES];
 static uint64_t calls; /* so far, of this test */
 static char history[8192];
 static size_t told;
-/* The reports about workers whose capacity they may contradict. */
+/* The reports about workers with a capacity that they may contradict. */
 static enum { SILENT, DENIED, AGREED, SAYINGS } saying;
-static uint64_t contradicted; /* finishes on a worker whose capacity is not */
-                              /* believed */
+static uint64_t contradicted; /* finishes at a disbelieved capacity */
 
 static void
 begin(uint32_t block_size, int64_t ttl, int64_t idle_limit)
@@ -501,7 +500,7 @@ START_TEST(released_by_chance)
 	by_chance_with(3, 100, 30, false, n);
 	by_chance_with(1, 1500, 300, false, n);
 	/*
-	 * Goes on until blocks were on workers whose capacity is not believed.
+	 * Goes on until workers with a disbelieved capacity had some blocks.
 	 * This takes a long round, so these are whole in a short run too.
 	 */
 	for (block = 0; contradicted <= 10 && block < 40; block++)

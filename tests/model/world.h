@@ -120,8 +120,8 @@ int world_same_decision(struct world *w, const struct kvr_decision *got,
 const struct kvr_overlap *world_found(const struct world *w, uint64_t id);
 /*
  * Returns the tokens that count: an engine finds whole blocks of its own and
- * computes at least one token. This applies only to workers whose blocks are
- * known by something better than time.
+ * computes at least one token. This applies only to workers with a better
+ * source than time.
  */
 uint64_t world_usable(const struct world *w, const struct kvr_overlap *v);
 

@@ -1799,7 +1799,7 @@ START_TEST(a_chain_longer_than_the_journal_allows)
 }
 END_TEST
 
-/* The end of a chain whose beginning is missing belongs to no chain. */
+/* The end of a chain without its beginning belongs to no chain. */
 START_TEST(the_beginning_of_a_long_chain_is_lost)
 {
 	size_t i;

@@ -446,7 +446,7 @@ ck_numbers(const char *said)
 	ck_hasnt(said, "between routers");
 }
 
-/* The page of a policy whose workers are too small for each prompt. */
+/* The page of a policy with workers too small for any prompt. */
 static char *
 page_of_none(void)
 {

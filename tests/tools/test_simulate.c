@@ -266,7 +266,7 @@ END_TEST
 
 enum { LARGE = 16 << 20 }; /* region */
 
-/* Many simulations of one trace, whose requests are made only once. */
+/* Many simulations share one trace; its requests are made only once. */
 struct published {
 	struct setup u;
 	struct simulation *s[KINDS + 1];

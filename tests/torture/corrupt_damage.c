@@ -406,7 +406,7 @@ damage_alias(struct corrupt *c)
 	put_number(c, at + f.at, any_value(c, 0), f.width);
 }
 
-/* A field of a tenant, a match, or whose a cell is. */
+/* Damages a field of a tenant, a match, or the owner of a cell. */
 static void
 damage_tenant(struct corrupt *c)
 {
