@@ -157,6 +157,8 @@ make_options(const struct args_table *t, struct option *options, char *letters)
 
 		if (row->letter != 0)
 			*letters++ = row->letter;
+		if (row->letter != 0 && row->argument != NULL)
+			*letters++ = ':';
 		if (row->name == NULL)
 			continue;
 		if (n == OPTIONS_MAX)
@@ -189,7 +191,7 @@ int
 args_parse(const struct args_table *t, void *settings, int argc, char **argv)
 {
 	struct option options[OPTIONS_MAX + 3];
-	char letters[OPTIONS_MAX + 1];
+	char letters[2 * OPTIONS_MAX + 1];
 	int option;
 
 	make_options(t, options, letters);
