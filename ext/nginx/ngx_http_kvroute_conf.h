@@ -7,6 +7,7 @@
  *
  *   conf, shared, ctx      types: configured, in the zone, of a request
  *   server table           facts of servers; the peers that a process knows
+ *   kept                   structs that the pool of a request keeps
  *   reader edit            the body in pieces; the request that is sent
  *   secret param           the secret of hashes; parameters of directives
  *   session_conf share     directives

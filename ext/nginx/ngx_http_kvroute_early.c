@@ -25,6 +25,7 @@
 #include "body.h"
 #include "endpoint.h"
 #include "ngx_http_kvroute_read.h"
+#include "ngx_http_kvroute_kept.h"
 #include "ngx_http_kvroute_reader.h"
 #include "ngx_http_kvroute_share.h"
 
@@ -43,29 +44,7 @@ early_keep(void *data)
 static early_t *
 early_of(ngx_http_request_t *r)
 {
-	ngx_pool_cleanup_t *cln;
-	early_t *early;
-
-	for (cln = r->pool->cleanup; cln != NULL; cln = cln->next) {
-		early = cln->data;
-		if (cln->handler == early_keep && early->request == r->main)
-			return early;
-	}
-	return NULL;
-}
-
-static early_t *
-early_make(ngx_http_request_t *r)
-{
-	ngx_pool_cleanup_t *cln = ngx_pool_cleanup_add(r->pool,
-	    sizeof(early_t));
-
-	if (cln == NULL)
-		return NULL;
-	cln->handler = early_keep;
-	ngx_memzero(cln->data, sizeof(early_t));
-	((early_t *)cln->data)->request = r;
-	return cln->data;
+	return ngx_http_kvroute_kept_of(r->main, early_keep);
 }
 
 /* ---------------------------------------------------------------- facts --- */
@@ -182,7 +161,8 @@ preaccess_handler(ngx_http_request_t *r)
 	early = early_of(r);
 	if (early != NULL)
 		return NGX_DECLINED;
-	early = early_make(r);
+	early = ngx_http_kvroute_kept_make(r, early_keep,
+		    sizeof(early_t));
 	if (early == NULL)
 		return NGX_HTTP_INTERNAL_SERVER_ERROR;
 	rc = ngx_http_read_client_request_body(r, body_came);

@@ -202,9 +202,8 @@ wants_usage(ngx_http_kvroute_ctx_t *ctx, ngx_http_kvroute_loc_conf_t *loc)
 	    ctx->endpoint == ENDPOINT_COMPLETIONS);
 }
 
-/* Of nginx's proxy module, with the whole head in memory. */
-static bool
-is_editable(ngx_http_request_t *r)
+bool
+ngx_http_kvroute_request_editable(ngx_http_request_t *r)
 {
 	ngx_chain_t *head = r->upstream->request_bufs;
 	ngx_str_t *module = &r->upstream->conf->module;
@@ -222,7 +221,7 @@ ngx_http_kvroute_request_edit(ngx_http_kvroute_ctx_t *ctx)
 	off_t length = -1;
 	ngx_buf_t *head;
 
-	if (!loc->feedback || !is_editable(r) ||
+	if (!loc->feedback || !ngx_http_kvroute_request_editable(r) ||
 	    (ctx->endpoint == ENDPOINT_OTHER && ctx->binds == 0))
 		return NGX_OK;
 	if (ctx->opinion == REASON_COST && wants_usage(ctx, loc))

@@ -5,6 +5,8 @@
 
 #include "ngx_http_kvroute_conf.h"
 
+/* Is the request nginx's proxy module's, with the whole head in memory? */
+bool ngx_http_kvroute_request_editable(ngx_http_request_t *r);
 /* Edits what is sent to the engine, as feedback requires. */
 ngx_int_t ngx_http_kvroute_request_edit(ngx_http_kvroute_ctx_t *ctx);
 

@@ -21,6 +21,7 @@
 #include "ngx_http_kvroute_ranks.h"
 
 #include "ngx_http_kvroute_ctx.h"
+#include "ngx_http_kvroute_edit.h"
 #include "ngx_http_kvroute_server.h"
 #include "reason.h"
 
@@ -99,17 +100,6 @@ head_copy(ngx_buf_t *to, ngx_buf_t *from)
 	return p;
 }
 
-/* Of nginx's proxy module, with the whole head in memory. */
-static bool
-has_head(ngx_http_request_t *r)
-{
-	ngx_chain_t *head = r->upstream->request_bufs;
-	ngx_str_t *module = &r->upstream->conf->module;
-
-	return head != NULL && ngx_buf_in_memory(head->buf) &&
-	    module->len == 5 && ngx_strncmp(module->data, "proxy", 5) == 0;
-}
-
 ngx_int_t
 ngx_http_kvroute_rank_prepare(ngx_http_kvroute_ctx_t *ctx)
 {
@@ -119,7 +109,7 @@ ngx_http_kvroute_rank_prepare(ngx_http_kvroute_ctx_t *ctx)
 
 	if (!ctx->up->ranked)
 		return NGX_OK;
-	if (!has_head(r)) {
+	if (!ngx_http_kvroute_request_editable(r)) {
 		ngx_log_error(NGX_LOG_WARN, r->connection->log, 0, "kvroute: "
 		    "ranks= is for proxy_pass: nothing is predicted here");
 		ctx->opinion = REASON_FAILED;

@@ -18,6 +18,7 @@
 #include "body.h"
 #include "counters.h"
 #include "endpoint.h"
+#include "ngx_http_kvroute_kept.h"
 #include "ngx_http_kvroute_shared.h"
 #include "salt.h"
 
@@ -145,33 +146,20 @@ ngx_http_kvroute_reader_t *
 ngx_http_kvroute_reader_make(ngx_http_request_t *r,
     ngx_http_kvroute_srv_conf_t *up, enum endpoint endpoint)
 {
-	ngx_pool_cleanup_t *cln = ngx_pool_cleanup_add(r->pool,
-	    sizeof(ngx_http_kvroute_reader_t));
-	ngx_http_kvroute_reader_t *reader;
+	ngx_http_kvroute_reader_t *reader = ngx_http_kvroute_kept_make(r,
+	    reader_cleanup, sizeof(*reader));
 
-	if (cln == NULL)
+	if (reader == NULL)
 		return NULL;
-	reader = cln->data;
-	ngx_memzero(reader, sizeof(*reader));
-	reader->request = r;
 	reader->up = up;
 	reader->endpoint = endpoint;
-	cln->handler = reader_cleanup;
 	return reader;
 }
 
 ngx_http_kvroute_reader_t *
 ngx_http_kvroute_reader_of(ngx_http_request_t *r)
 {
-	ngx_http_kvroute_reader_t *reader;
-	ngx_pool_cleanup_t *cln;
-
-	for (cln = r->pool->cleanup; cln != NULL; cln = cln->next) {
-		reader = cln->data;
-		if (cln->handler == reader_cleanup && reader->request == r)
-			return reader;
-	}
-	return NULL;
+	return ngx_http_kvroute_kept_of(r, reader_cleanup);
 }
 
 size_t

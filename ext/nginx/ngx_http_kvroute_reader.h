@@ -10,8 +10,8 @@
 
 /* The body of a request while it is read, then its prompt; see reader.c. */
 struct ngx_http_kvroute_reader_s {
-	ngx_queue_t queue;
 	ngx_http_request_t *request;
+	ngx_queue_t queue;
 	ngx_http_kvroute_srv_conf_t *up;
 	enum endpoint endpoint;
 	bool held;              /* in the queue */

@@ -29,6 +29,7 @@
 #include "ngx_http_kvroute_salt.h"
 
 #include "endpoint.h"
+#include "ngx_http_kvroute_kept.h"
 #include "ngx_http_kvroute_read.h"
 #include "ngx_http_kvroute_reader.h"
 #include "salt.h"
@@ -57,29 +58,7 @@ request_keep(void *data)
 static salt_t *
 salt_of(ngx_http_request_t *r)
 {
-	ngx_pool_cleanup_t *cln;
-	salt_t *s;
-
-	for (cln = r->pool->cleanup; cln != NULL; cln = cln->next) {
-		s = cln->data;
-		if (cln->handler == request_keep && s->request == r)
-			return s;
-	}
-	return NULL;
-}
-
-static salt_t *
-salt_make(ngx_http_request_t *r)
-{
-	ngx_pool_cleanup_t *cln = ngx_pool_cleanup_add(r->pool,
-	    sizeof(salt_t));
-
-	if (cln == NULL)
-		return NULL;
-	cln->handler = request_keep;
-	ngx_memzero(cln->data, sizeof(salt_t));
-	((salt_t *)cln->data)->request = r;
-	return cln->data;
+	return ngx_http_kvroute_kept_of(r, request_keep);
 }
 
 ngx_str_t
@@ -480,7 +459,7 @@ ngx_http_kvroute_salt_set(ngx_http_request_t *r)
 	if (s != NULL && s->loc == loc)
 		return s->status;
 	if (s == NULL)
-		s = salt_make(r);
+		s = ngx_http_kvroute_kept_make(r, request_keep, sizeof(salt_t));
 	if (s == NULL)
 		return NGX_HTTP_INTERNAL_SERVER_ERROR;
 	s->loc = loc;
