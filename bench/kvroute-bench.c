@@ -5,12 +5,12 @@
  * kvroute-bench(1) says what each number means.
  */
 #include "args_table.h"
-#include "calls.h"
 #include "flood.h"
 #include "growth.h"
 #include "load.h"
 #include "records.h"
 #include "sample.h"
+#include "search.h"
 #include "step_times.h"
 #include "threads.h"
 #include "bench_index.h"
@@ -38,7 +38,9 @@ struct settings {
 	bool all;         /* every retention, in turns */
 	uint32_t trials;  /* 0: the measurement's default */
 	uint32_t threads; /* 0: measure one request, step by step */
-	uint32_t calls;   /* requests of a history, or 0 */
+	const char *history; /* the plan of one, or NULL */
+	uint32_t search;  /* for slow ones, so many seconds, */
+	uint32_t seed;    /* from this one on */
 	bool flood;       /* measure a flood */
 	bool journal;     /* measure records */
 	bool growth;      /* measure curves, of which this one */
@@ -54,7 +56,8 @@ static const char usage_text[] =
 "           [--policy balanced|dynamo] [--format text|kv]\n"
 "           [trace]\n"
 "       kvroute-bench --threads N [the same options] [trace]\n"
-"       kvroute-bench --calls N [the same options]\n"
+"       kvroute-bench --history PLAN [--format text|kv]\n"
+"       kvroute-bench --search SECONDS [--seed N]\n"
 "       kvroute-bench --flood [the same options]\n"
 "       kvroute-bench --journal [--trials N] [--format text|kv]\n"
 "       kvroute-bench --growth CURVE [--trials N] [--format text|kv]\n"
@@ -127,8 +130,13 @@ static const struct args_row option_rows[] = {
 	{ "threads", "N",
 	    "what N threads reach, beside one; --trials pairs (9)",
 	    ARGS_UINT32, .at = AT(threads), .min = 2, .max = CREW_MAX },
-	{ "calls", "N", "the longest calls in a history of N requests",
-	    ARGS_UINT32, .at = AT(calls), .min = 1000, .max = 1000000000 },
+	{ "history", "PLAN",
+	    "how long calls take in a history: name=number,...", ARGS_STRING,
+	    .at = AT(history) },
+	{ "search", "SECONDS", "look for histories in which calls take long",
+	    ARGS_UINT32, .at = AT(search), .min = 1, .max = INT32_MAX },
+	{ "seed", "N", "of the search (0)", ARGS_UINT32, .at = AT(seed),
+	    .max = UINT32_MAX },
 	{ "flood", NULL, "prompts with hashes equal in low bits, beside others",
 	    ARGS_FLAG, .at = AT(flood) },
 	{ "journal", NULL,
@@ -162,13 +170,13 @@ read_options(struct settings *s, int argc, char **argv)
 	s->world.retain = KVR_RETAIN_TTL;
 	s->world.capacity_tokens = DEFAULT_CAPACITY;
 	next = args_parse(&table, s, argc, argv);
-	made = s->flood || s->journal || s->growth || s->calls > 0;
+	made = s->flood || s->journal || s->growth || s->history != NULL ||
+	    s->search > 0;
 	if (argc - next > (made ? 0 : 1) ||
 	    s->flood + s->journal + s->growth + (s->threads > 0) +
-	    (s->calls > 0) > 1 ||
-	    (s->all && (s->threads > 0 || s->calls > 0)) ||
-	    ((s->flood || s->journal || s->growth) &&
-	    (s->all || s->world.retain != KVR_RETAIN_TTL)))
+	    (s->history != NULL) + (s->search > 0) > 1 ||
+	    (s->all && s->threads > 0) ||
+	    (made && (s->all || s->world.retain != KVR_RETAIN_TTL)))
 		args_usage(&table);
 	if (next < argc)
 		s->trace = argv[next];
@@ -248,6 +256,20 @@ bench_growth(const struct settings *s)
 	    s->format == KV);
 }
 
+static void
+bench_history(const struct settings *s)
+{
+	struct history h;
+	struct plan p;
+
+	plan_read(s->history, &p);
+	if (!history_run(&p, &h))
+		errx(ARGS_FAILED, "the region is too small for %u workers",
+		    (unsigned)p.workers);
+	history_print(&h, s->format == KV);
+	history_free(&h);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -256,9 +278,10 @@ main(int argc, char **argv)
 	read_options(&settings, argc, argv);
 	if (settings.threads > 0)
 		bench_threads(&settings);
-	else if (settings.calls > 0)
-		calls_run(&settings.world, settings.calls,
-		    settings.format == KV);
+	else if (settings.history != NULL)
+		bench_history(&settings);
+	else if (settings.search > 0)
+		search_run(settings.search, settings.seed);
 	else if (settings.flood)
 		bench_flood(&settings);
 	else if (settings.journal)

@@ -57,7 +57,9 @@ bench: deps ## measure the cost of each step on the sample trace and that of ../
 bench-here: $(BUILD)/kvroute-bench $(SAMPLE) #- the same without installing dependencies
 	@for trace in $(SAMPLE) $(REAL_TRACE); do \
 	    echo; echo "$${trace##*/}"; $< $$trace || exit 1; done
-	@echo; $< --calls 100000 --workers 4096
+	@echo; $< --history workers=4096
+	@for plan in $$(grep -v '^\#' bench/steps/slow.txt); do \
+	    echo; echo "$$plan"; $< --history "$$plan" || exit 1; done
 
 bench-retain: deps #- compare the cost of retention by TTL, capacity and feedback
 	@+$(MAKE) --no-print-directory bench-retain-here

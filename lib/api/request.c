@@ -6,8 +6,8 @@
  */
 #include "request.h"
 
-#include "cover.h"
 #include "event_stream.h"
+#include "expect.h"
 #include "lease.h"
 #include "lease_record.h"
 #include "load.h"
@@ -33,13 +33,16 @@ found_begin(const struct kvr *k, struct kvr_prompt *p, struct found_set *set)
 	size_t row = slots * sizeof(*set->rows);
 	size_t costs = slots * sizeof(*set->costs);
 	size_t ends = slots * sizeof(*set->ends);
+	size_t stamps = slots * sizeof(*set->stamps);
+	size_t nodes = PATH_NODES * sizeof(*set->nodes);
 	size_t places = slots * sizeof(*set->places);
-	char *memory = prompt_scratch(p, row + costs + ends + places);
+	size_t before = row + costs + stamps + ends + nodes;
+	char *memory = prompt_scratch(p, before + places);
 
 	if (memory == NULL)
 		return KVR_ENOMEM;
 	if (p->found_slots != slots || p->found_base > FOUND_BASE_MAX) {
-		memset(memory + row + costs + ends, 0, places);
+		memset(memory + before, 0, places);
 		p->found_slots = slots;
 		p->found_base = 1;
 	}
@@ -48,8 +51,12 @@ found_begin(const struct kvr *k, struct kvr_prompt *p, struct found_set *set)
 	set->rows = (struct kvr_overlap *)(void *)memory;
 	set->found = set->rows;
 	set->costs = (double *)(void *)(memory + row);
-	set->ends = (struct found_end *)(void *)(memory + row + costs);
-	set->places = (uint32_t *)(void *)(memory + row + costs + ends);
+	set->stamps = (int64_t *)(void *)(memory + row + costs);
+	set->ends = (struct found_end *)(void *)(memory + row + costs +
+	    stamps);
+	set->nodes = (struct path_node *)(void *)(memory + row + costs +
+	    stamps + ends);
+	set->places = (uint32_t *)(void *)(memory + before);
 	return KVR_OK;
 }
 
@@ -96,6 +103,9 @@ kvr_match(const struct kvr *k, struct kvr_prompt *p, int64_t now,
 		error = found_begin(k, p, &set);
 	if (error != KVR_OK)
 		return error;
+	set.ends = NULL;
+	set.nodes = NULL;
+	set.stamps = NULL;
 	directly = found_directly(k, out, element, capacity);
 	if (directly) {
 		set.rows = out;
@@ -292,44 +302,23 @@ kvr_choose(const struct kvr *k, struct kvr_prompt *p,
 	return error;
 }
 
-/* The node of an overlap; many workers have equal ones. */
-struct overlap_end {
-	uint32_t blocks, node;
-};
-
-/*
- * Age of the deepest overlap: 0 while pinned, -1 without overlap, or beyond the
- * steps of a call. Without the lock it may be anything.
- */
+/* Age of the deepest overlap: 0 while pinned, -1 without overlap. */
 static int64_t
-age_of(const struct question *q, const struct kvr_overlap *o, uint32_t slot,
-    struct overlap_end *end)
+age_of(const struct question *q, const struct kvr_overlap *o, uint32_t slot)
 {
-	struct found_set *set = q->set;
-	struct cover at = { 0, 0, 0, 0 };
-	uint32_t entry;
 	int64_t stamp;
 
 	if (o->blocks == 0)
 		return -1;
 	if (o->active_blocks == o->blocks)
 		return 0;
-	if (set->steps >= set->most)
-		return -1;
-	if (end->blocks != o->blocks) {
-		end->blocks = o->blocks;
-		end->node = index_find(q->k, &set->path, o->blocks,
-		    &set->steps);
-	}
-	entry = cover_climb(q->k, &at, end->node, slot);
-	set->steps += at.links;
-	stamp = read_once(entry_at(q->k, entry)->stamp);
-	return entry == 0 || stamp < 0 || stamp > q->now ? -1 : q->now - stamp;
+	stamp = expect_stamp(q, slot);
+	return stamp < 0 || stamp > q->now ? -1 : q->now - stamp;
 }
 
 static void
 candidate_fill(const struct question *q, uint32_t slot,
-    struct overlap_end *end, struct kvr_candidate *c)
+    struct kvr_candidate *c)
 {
 	const struct slot *s = slot_at(q->k, slot);
 	const struct kvr_overlap *o = found_of(q->set, slot);
@@ -341,7 +330,7 @@ candidate_fill(const struct question *q, uint32_t slot,
 	c->prefill_tokens = read_once(s->prefill);
 	c->decode_blocks = read_once(s->blocks);
 	c->requests = read_once(s->requests);
-	c->age_ns = age_of(q, o, slot, end);
+	c->age_ns = age_of(q, o, slot);
 	c->overlap_blocks = o->blocks;
 	c->new_decode_blocks = question_new_blocks(q->p, &q->request, o);
 	c->verdict = route_verdict(q, slot);
@@ -353,14 +342,13 @@ candidates_write(const struct question *q, char *out, size_t element,
 {
 	struct kvr_candidate o;
 	size_t n = 0, length = element < sizeof(o) ? element : sizeof(o);
-	struct overlap_end end = { 0, 0 };
 	uint32_t slot;
 
 	for (slot = 0; slot < slots_used(q->k); slot++) {
 		if (!slot_in_use(q->k, slot))
 			continue;
 		if (n < capacity) {
-			candidate_fill(q, slot, &end, &o);
+			candidate_fill(q, slot, &o);
 			memcpy(out + n * element, &o, length);
 		}
 		n++;
@@ -405,6 +393,7 @@ kvr_candidates(const struct kvr *k, struct kvr_prompt *p,
 		if (looked != KVR_OK)
 			return looked;
 		match_overlaps(k, p, c.now, &set);
+		set.most = set.steps + steps_most(k);
 		error = route_begin(&q, k, p, &r, &set, c.now);
 		if (error == KVR_OK)
 			n = candidates_write(&q, (char *)out, element,

@@ -54,6 +54,7 @@
 #include "pressure.h"
 #include "rate.h"
 #include "set.h"
+#include "settle.h"
 
 #define PRESSURE 2.0   /* times hits^2 */
 #define LOAD 0.25      /* of what delays those that run */
@@ -216,46 +217,27 @@ balanced_cost(const struct question *q, uint32_t slot,
 	    rate_backlog(q->k, slot, q->now));
 }
 
-/* Costs up to this are as good. What all wait for makes no difference. */
-INLINE double
-near_to(const struct question *q, double cost)
-{
-	return cost + TIE * (cost > q->wait ? cost - q->wait : 0);
-}
-
 /*
- * The cost of a worker that may hold some of the prompt. What may have been
- * lost is computed only if it would be near the lowest without.
- */
-static double
-cost_of_holder(const struct question *q, uint32_t slot, double wait,
-    double lowest)
-{
-	const struct kvr_overlap *o = found_of(q->set, slot);
-	double c = cost_of(q, slot, fresh_of(q, expect_most(q, slot, o)), wait);
-
-	if (c <= near_to(q, lowest) && expect_doubtful(q, slot, o))
-		c = cost_of(q, slot, fresh_of(q, expect_blocks(q, slot, o)),
-		    wait);
-	return c;
-}
-
-/*
- * Replaces the backlogs in `costs` by costs; returns the lowest. Most workers
- * hold none of the prompt, and differ in their loads alone.
+ * Replaces the backlogs in `costs` by costs if nothing is lost; returns the
+ * lowest. Most workers hold none of the prompt, or as much as others, and
+ * differ in their loads alone.
  */
 static double
 find_costs(const struct question *q, double *costs)
 {
 	struct set_walk w = set_walk(q->below, q->words);
 	const double none_held = fresh_of(q, 0);
-	double lowest = 2 * COST_MAX;
+	double lowest = 2 * COST_MAX, last = 0, fresh = none_held, held;
 	uint32_t slot;
 
 	while (set_next(&w, &slot)) {
-		costs[slot] = !found_has(q->set, slot)
-		    ? cost_of(q, slot, none_held, costs[slot])
-		    : cost_of_holder(q, slot, costs[slot], lowest);
+		held = found_of(q->set, slot)->blocks;
+		if (held != 0 && held != last) {
+			last = held;
+			fresh = fresh_of(q, held);
+		}
+		costs[slot] = cost_of(q, slot, held == 0 ? none_held : fresh,
+		    costs[slot]);
 		lowest = costs[slot] < lowest ? costs[slot] : lowest;
 	}
 	return lowest;
@@ -265,18 +247,25 @@ find_costs(const struct question *q, double *costs)
 void
 balanced_take_near(const struct question *q, struct choice *out)
 {
+	static const struct settle settle = { balanced_cost, TIE, false };
 	const double *costs = q->set->costs;
-	double near = near_to(q, find_costs(q, q->set->costs));
+	double near = find_costs(q, q->set->costs), load;
 	struct set_walk w = set_walk(q->below, q->words);
 	struct best best = best_none();
 	struct bid bid;
 	uint32_t slot;
 
+	if (q->unsure)
+		near = settle_costs(q, q->below, &settle);
+	near = settle_near(q, near, TIE);
 	while (set_next(&w, &slot)) {
 		if (costs[slot] > near)
 			continue;
+		load = cost_within(load_of(q, slot)); /* or it is none */
+		if (load > best.bid.cost)
+			continue;
 		bid = bid_of(&q->k->loads, slot);
-		bid.cost = cost_within(load_of(q, slot)); /* or it is none */
+		bid.cost = load;
 		consider(q, &best, bid);
 	}
 	take_best(&best, out);

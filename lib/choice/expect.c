@@ -20,7 +20,15 @@
  *	E = sum over blocks i of min over j <= i of S(age of j)
  *
  * Ages grow along a path, so S mostly falls and the minimum is the last; the
- * sum is made from the end of the path, where the walk of the match ended.
+ * sum is made from the end of the path, where the match found the worker, and
+ * by its entries (cover.c), however many nodes they cover: the match has noted
+ * the nodes, so that of the next entry is found by bisection.
+ *
+ * STEPS. A choice may take a number of them for all of this (route.c), and for
+ * one worker no more than EACH. The blocks further up a path count as those
+ * behind them, which are older, and no mark is found there; a worker that is
+ * not looked at counts as having lost all.
+ *
  * The entries are read without the lock, as in a match.
  */
 #include "expect.h"
@@ -31,6 +39,10 @@
 #include "stack.h"
 #include "survival.h"
 
+enum {
+	EACH = 384,      /* steps for a worker, of which */
+	ENTRY_STEPS = 2  /* an entry takes as many and its links */
+};
 /* Of engines that find nothing: else they would never be tried again. */
 #define HOPE (1.0 / 64)
 
@@ -78,76 +90,76 @@ pile_sum(const struct pile *p, double most)
 	return sum < most ? sum : most;
 }
 
-/* A node of the path, on the way up. */
+/* An entry of the path, on the way up. */
 struct climb {
-	uint32_t node, left; /* how many there are from it on */
-	uint32_t here;       /* its blocks that match, */
-	uint32_t beyond;     /* and those further down */
-	double depth;        /* where the former end, in the prompt */
+	uint32_t entry;
+	uint32_t at;     /* the last node that it covers, of the match's, */
+	uint32_t depth;  /* the blocks of the prompt up to there, */
+	uint32_t beyond; /* and its blocks behind these */
+	uint64_t most;   /* steps */
 };
 
-static void
-climb_up(const struct question *q, struct climb *c)
+static uint32_t
+climb_seek(const struct question *q, uint32_t slot, uint32_t node,
+    struct climb *c)
 {
-	c->depth -= c->here;
-	c->node = read_once(node_at(q->k, c->node)->parent);
-	c->here = read_once(node_at(q->k, c->node)->length);
-	c->beyond = 0;
-	c->left--;
-	q->set->steps++; /* of each node a step, */
+	struct found_set *set = q->set;
+	struct cover at = { 0, 0 };
+	uint32_t links;
+
+	if (set->steps >= c->most)
+		return 0;
+	links = at.links = (uint32_t)(c->most - set->steps);
+	c->entry = cover_seek(q->k, node, slot, &at);
+	c->beyond = at.beyond;
+	set->steps += ENTRY_STEPS + links - at.links;
+	return c->entry;
 }
 
-/* The node in which the overlap ends; the match knows what covers it. */
-static struct climb
-climb_begin(const struct question *q, uint32_t slot,
-    const struct kvr_overlap *o, struct cover *at)
+/* The entry with which the overlap ends; false: there is none, or no step. */
+static bool
+climb_begin(const struct question *q, uint32_t slot, struct climb *c)
 {
-	const struct path *path = &q->set->path;
-	const struct found_end *end = found_end(q->set, slot);
-	struct climb c = { path->node, path->nodes, path->inside, 0,
-		path->depth };
-	uint32_t links = CHAIN_MAX;
+	const struct found_set *set = q->set;
+	const struct found_end *end = found_end(set, slot);
 
-	c.beyond = read_once(node_at(q->k, c.node)->length) - c.here;
-	while (c.left > 0 && c.depth - c.here >= o->blocks &&
-	    q->set->steps < q->set->most)
-		climb_up(q, &c);
-	memset(at, 0, sizeof(*at));
-	if (end == NULL || (double)end->depth != c.depth)
-		return c;
-	at->entry = entry_seek(q->k, end->node, slot, &links);
-	at->links = CHAIN_MAX - links;
-	if (at->entry != 0) {
-		at->node = c.node;
-		at->beyond = end->beyond - c.beyond;
+	c->most = set->steps + EACH < set->most ? set->steps + EACH
+	    : set->most;
+	if (end == NULL || climb_seek(q, slot, end->node, c) == 0)
+		return false;
+	c->at = end->at;
+	c->depth = end->depth;
+	c->beyond += end->beyond;
+	return true;
+}
+
+/* The one above it; false: it begins at the root, or no more is known. */
+static bool
+climb_next(const struct question *q, uint32_t slot, struct climb *c)
+{
+	const struct path_node *nodes = q->set->nodes;
+	uint64_t behind = (uint64_t)c->depth + c->beyond;
+	uint32_t blocks = read_once(entry_at(q->k, c->entry)->blocks);
+	uint32_t low = c->at + 1, high = q->set->n_nodes, middle;
+
+	if (blocks >= behind)
+		return false;
+	while (low < high) {
+		middle = low + (high - low) / 2;
+		if (nodes[middle].depth > behind - blocks)
+			low = middle + 1;
+		else
+			high = middle;
 	}
-	return c;
+	if (low == q->set->n_nodes ||
+	    climb_seek(q, slot, nodes[low].node, c) == 0)
+		return false;
+	c->at = low;
+	c->depth = nodes[low].depth;
+	return true;
 }
 
 /* ------------------------------------------------------ sliding windows --- */
-
-/* The entry with which the overlap ends, and how far it goes on; 0: unknown. */
-static const struct entry *
-last_entry(const struct question *q, uint32_t slot, uint32_t *depth)
-{
-	const struct found_end *end = found_end(q->set, slot);
-	uint32_t links = CHAIN_MAX;
-
-	if (end == NULL)
-		return NULL;
-	*depth = end->depth + end->beyond;
-	return entry_at(q->k, entry_seek(q->k, end->node, slot, &links));
-}
-
-int64_t
-expect_stamp(const struct question *q, uint32_t slot)
-{
-	uint32_t depth;
-	const struct entry *last = last_entry(q, slot, &depth);
-
-	return last != NULL && read_once(last->node) != 0
-	    ? read_once(last->stamp) : -1;
-}
 
 /*
  * What was released up to then has lost its end: eviction is in that order. 0:
@@ -167,7 +179,7 @@ lost_until(const struct kvr *k, uint32_t slot)
 static bool
 dense_lost(const struct kvr *k, uint32_t slot, const struct entry *last)
 {
-	if (last == NULL || read_once(last->pins) > 0 ||
+	if (read_once(last->pins) > 0 ||
 	    (read_once(last->flags) & ENTRY_WHOLE) != 0)
 		return false;
 	return read_once(last->trimmed) > 0 ||
@@ -186,44 +198,37 @@ tail_alive(const struct question *q, uint32_t slot, const struct entry *h)
 	    read_once(w->clock[WINDOW_QUARTERS - 1]);
 }
 
-/* Depth of the last mark of the overlap; 0: none. */
-static double
+/* Depth of the last mark of the overlap, from the end of it up; 0: none. */
+static uint32_t
 last_mark(const struct question *q, uint32_t slot,
-    const struct kvr_overlap *o)
+    const struct kvr_overlap *o, struct climb c)
 {
-	struct cover at;
-	struct climb c = climb_begin(q, slot, o, &at);
+	do {
+		const struct entry *h = entry_at(q->k, c.entry);
 
-	for (; c.left > 0 && c.depth > 0; climb_up(q, &c)) {
-		const struct entry *h;
-
-		if (q->set->steps >= q->set->most)
-			return 0;
-		h = entry_at(q->k, cover_climb(q->k, &at, c.node, slot));
-		q->set->steps += 1 + at.links;
-		at.links = 0;
-		if (at.beyond == 0 && c.beyond == 0 && c.depth <= o->blocks &&
+		if (c.beyond == 0 && c.depth <= o->blocks &&
 		    (read_once(h->flags) & ENTRY_MARKED) != 0 &&
 		    tail_alive(q, slot, h))
 			return c.depth;
-	}
+	} while (climb_next(q, slot, &c));
 	return 0;
 }
 
 /* Of the overlap, how many blocks there are up to the last end. */
 static uint32_t
 up_to_ends(const struct question *q, uint32_t slot,
-    const struct kvr_overlap *o)
+    const struct kvr_overlap *o, const struct climb *c)
 {
 	const struct window *w = window_of(q->k, slot);
-	uint32_t end = 0, interval = read_once(w->interval), marked, tokens;
-	const struct entry *last = last_entry(q, slot, &end);
+	const struct entry *last = entry_at(q->k, c->entry);
+	uint32_t interval = read_once(w->interval), marked, tokens;
 
 	/* no longer than the window, the path is its own tail */
-	if (last != NULL && (read_once(last->flags) & ENTRY_MARKED) != 0 &&
-	    end * q->block <= read_once(w->tokens))
+	if ((read_once(last->flags) & ENTRY_MARKED) != 0 &&
+	    ((double)c->depth + c->beyond) * q->block <=
+	    read_once(w->tokens))
 		return o->blocks;
-	marked = (uint32_t)last_mark(q, slot, o);
+	marked = last_mark(q, slot, o, *c);
 	if (interval == 0)
 		return marked;
 	tokens = o->tokens - o->tokens % interval;
@@ -238,24 +243,18 @@ up_to_ends(const struct question *q, uint32_t slot,
  */
 static uint32_t
 up_to_used(const struct question *q, uint32_t slot,
-    const struct kvr_overlap *o)
+    const struct kvr_overlap *o, struct climb c)
 {
-	uint32_t end = 0;
-	const struct entry *last = last_entry(q, slot, &end), *h;
-	struct cover at;
-	struct climb c;
+	const struct entry *last = entry_at(q->k, c.entry), *h;
 
 	if (!dense_lost(q->k, slot, last))
 		return o->blocks;
-	for (c = climb_begin(q, slot, o, &at); c.left > 0 && c.depth > 0 &&
-	    q->set->steps < q->set->most; climb_up(q, &c)) {
-		h = entry_at(q->k, cover_climb(q->k, &at, c.node, slot));
-		q->set->steps += 1 + at.links;
-		at.links = 0;
+	while (climb_next(q, slot, &c)) {
+		h = entry_at(q->k, c.entry);
 		if (c.depth <= o->blocks && (read_once(h->pins) > 0 ||
 		    read_once(h->released) > read_once(last->released)) &&
 		    !dense_lost(q->k, slot, h))
-			return (uint32_t)c.depth;
+			return c.depth;
 	}
 	return 0;
 }
@@ -265,8 +264,12 @@ static uint32_t
 resumable_blocks(const struct question *q, uint32_t slot,
     const struct kvr_overlap *o)
 {
+	struct climb c;
+
+	if (!climb_begin(q, slot, &c))
+		return 0;
 	return read_once(window_of(q->k, slot)->mode) == KVR_WINDOW_DENSE
-	    ? up_to_used(q, slot, o) : up_to_ends(q, slot, o);
+	    ? up_to_used(q, slot, o, c) : up_to_ends(q, slot, o, &c);
 }
 
 /* Blocks of the overlap that the engine can use, from whole tokens. */
@@ -283,45 +286,29 @@ expect_usable(const struct question *q, uint32_t slot,
 
 /* ------------------------------------------------------------- survival --- */
 
-/*
- * Expected blocks of the first `blocks` of the path; the last may be partial.
- * Mostly one entry covers all that is left of the path.
- *
- * All walks of a question together have a number of steps, half of those of a
- * writing call: 64 for each cell, and 131,072. They take two for each doubtful
- * worker and each node of the path, and at most three for each node on a line
- * down which an entry is looked for. So these suffice while such nodes are no
- * more than twenty times the cells that the index has for a worker. In a
- * damaged region each node may take thousands.
- * What is not walked counts as lost: then a worker is chosen by its load.
- */
+/* Expected blocks of the path's first `blocks`; the last may be partial. */
 static double
-surviving_blocks(const struct question *q, uint32_t slot,
-    const struct kvr_overlap *o, double blocks)
+surviving_blocks(const struct question *q, uint32_t slot, double blocks)
 {
-	const struct kvr *k = q->k;
-	struct found_set *set = q->set;
-	double above, some;
-	struct cover at;
-	struct climb c = climb_begin(q, slot, o, &at);
+	struct climb c, above;
 	struct pile pile;
+	double some;
+	bool more;
 
-	for (pile.n = 0; c.left > 0 && c.depth > 0; climb_up(q, &c)) {
-		uint32_t entry;
-
-		if (set->steps >= set->most)
-			return 0;
-		entry = cover_climb(k, &at, c.node, slot);
-		set->steps += 1 + at.links; /* and of each look at its cover */
-		at.links = 0;
-		above = entry != 0 && cover_left(k, &at) >= c.depth + c.beyond
-		    ? 0 : c.depth - c.here;
-		some = (c.depth < blocks ? c.depth : blocks) - above;
+	if (!climb_begin(q, slot, &c))
+		return 0;
+	pile.n = 0;
+	do {
+		above = c;
+		more = climb_next(q, slot, &above);
+		some = c.depth < blocks ? c.depth : blocks;
+		if (more)
+			some -= above.depth;
 		if (some > 0)
-			pile_add(&pile, entry_survives(k, slot, entry), some);
-		if (above <= 0)
-			break;
-	}
+			pile_add(&pile, entry_survives(q->k, slot, c.entry),
+			    some);
+		c = above;
+	} while (more);
 	return pile_sum(&pile, blocks);
 }
 
@@ -334,5 +321,5 @@ expect_surviving(const struct question *q, uint32_t slot,
 
 	if (numbers_nothing(q->k, slot))
 		return usable * HOPE;
-	return surviving_blocks(q, slot, o, usable);
+	return surviving_blocks(q, slot, usable);
 }

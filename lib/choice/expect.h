@@ -10,12 +10,21 @@
 #include "trust.h"
 #include "window.h"
 
+/* Blocks of the overlap that the engine can use, if none has been lost. */
 double expect_usable(const struct question *q, uint32_t slot,
     const struct kvr_overlap *o);
-/* When the entry with which the overlap ends was stamped; -1: not known. */
-int64_t expect_stamp(const struct question *q, uint32_t slot);
 double expect_surviving(const struct question *q, uint32_t slot,
     const struct kvr_overlap *o);
+
+/* When the entry with which the overlap ends was stamped; -1: not known. */
+static inline int64_t
+expect_stamp(const struct question *q, uint32_t slot)
+{
+	const struct found_set *set = q->set;
+
+	return set->n_ends > 0 && found_has(set, slot)
+	    ? set->stamps[set->places[slot] - set->base] : -1;
+}
 
 /* Overlaps that the caller supplied are not doubted. */
 static inline bool
@@ -23,15 +32,6 @@ expect_sure(const struct question *q, uint32_t slot)
 {
 	return q->set->path.nodes == 0 ||
 	    (read_once(q->k->loads.gate[slot]) & GATE_UNSURE) == 0;
-}
-
-/* Blocks of the overlap that the engine could have at most. */
-static inline double
-expect_most(const struct question *q, uint32_t slot,
-    const struct kvr_overlap *o)
-{
-	return expect_sure(q, slot) || o->blocks == 0 ? o->blocks
-	    : expect_usable(q, slot, o);
 }
 
 /* Whether blocks count by their age; a learnt capacity is an estimate. */
@@ -58,8 +58,10 @@ static inline double
 expect_blocks(const struct question *q, uint32_t slot,
     const struct kvr_overlap *o)
 {
+	if (expect_sure(q, slot) || o->blocks == 0)
+		return o->blocks;
 	return expect_doubtful(q, slot, o) ? expect_surviving(q, slot, o)
-	    : expect_most(q, slot, o);
+	    : expect_usable(q, slot, o);
 }
 
 #endif

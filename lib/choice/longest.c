@@ -20,14 +20,16 @@
  *
  * What counts is what can be used of an overlap (expect.c): an engine that
  * computes the last block of a prompt again may have less of a longer one. Of
- * each row that is longer than the best so far, that is asked, as long as there
- * are steps; what is by chance, survival, is not.
+ * each row that is longer than the best so far, that is asked, of the first
+ * LOOKED_MOST ones; what is by chance, survival, is not.
  */
 #include "longest.h"
 
 #include "expect.h"
 
 #include "set.h"
+
+enum { LOOKED_MOST = 256 };
 
 /* Can a row from this one on be longer? Moves on to the end it belongs to. */
 static bool
@@ -48,22 +50,32 @@ is_eligible(const struct question *q, uint32_t slot,
 	    found_of(q->set, slot) == o;
 }
 
+/* Survival apart. */
+static double
+most_usable(const struct question *q, uint32_t slot,
+    const struct kvr_overlap *o)
+{
+	return expect_sure(q, slot) || o->blocks == 0 ? o->blocks
+	    : expect_usable(q, slot, o);
+}
+
 uint32_t
 longest_slot(const struct question *q, uint32_t slot)
 {
 	const struct found_set *set = q->set;
-	double best = expect_most(q, slot, found_of(set, slot));
+	double best = most_usable(q, slot, found_of(set, slot));
 	double usable;
-	uint32_t row, end = 0;
+	uint32_t row, end = 0, looked = 0;
 
-	for (row = 0; row < set->count; row++) {
+	for (row = 0; row < set->count && looked < LOOKED_MOST; row++) {
 		const struct kvr_overlap *o = &set->found[row];
 
 		if (!may_be_longer(set, row, &end, best))
 			break;
 		if (o->blocks <= best || !is_eligible(q, found_slot(o), o))
 			continue;
-		usable = expect_most(q, found_slot(o), o);
+		looked++;
+		usable = most_usable(q, found_slot(o), o);
 		if (usable > best) {
 			slot = found_slot(o);
 			best = usable;

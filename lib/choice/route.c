@@ -39,18 +39,25 @@
 #include "policy.h"
 #include "session.h"
 #include "set.h"
+#include "settle.h"
 #include "window_mode.h"
 
-/* The cost of a worker that has `held` blocks of its overlap `o` cached. */
-typedef double cost_fn(const struct question *q, uint32_t slot,
-    const struct kvr_overlap *o, double held);
-
 struct rule {
-	cost_fn *cost;
+	settle_cost_fn *cost;
 	void (*take)(const struct question *q, struct choice *out);
 };
 
 /* ------------------------------------------------------- one question --- */
+
+/* Whatever other parts of a question took, a part may take as many: expect.c */
+enum { CHOICE_STEPS = 512, PART_STEPS = 256 };
+
+static void
+allow_steps(const struct question *q, uint32_t steps)
+{
+	if (q->set->most < q->set->steps + steps)
+		q->set->most = q->set->steps + steps;
+}
 
 int
 route_begin(struct question *q, const struct kvr *k, const struct kvr_prompt *p,
@@ -71,12 +78,15 @@ route_begin(struct question *q, const struct kvr *k, const struct kvr_prompt *p,
 	q->tokens = prompt_tokens(p);
 	if (q->tokens == 0)
 		return KVR_EEMPTY;
+	q->wait = 0;
 	question_measure(q);
 	dynamo_simplify(q);
 	error = eligible_find(q, slots);
 	if (error != KVR_OK)
 		return error;
+	allow_steps(q, PART_STEPS);
 	session_begin(q);
+	allow_steps(q, CHOICE_STEPS);
 	q->usual = q->usual && !q->weighted &&
 	    (!q->unsure || set->path.nodes == 0);
 	if (q->policy.cost == KVR_COST_BALANCED)
@@ -98,40 +108,38 @@ route_verdict(const struct question *q, uint32_t slot)
 
 /* ----------------------------------------------------------- choosing --- */
 
-/* The cost with the part of the overlap that can be expected. */
+/* The costs if nothing is lost, then those that matter. */
 static double
-cost_expected(const struct question *q, uint32_t slot, cost_fn *cost)
-{
-	const struct kvr_overlap *o = found_of(q->set, slot);
-
-	return cost(q, slot, o, expect_blocks(q, slot, o));
-}
-
-/*
- * Computing what may have been lost is expensive. It only raises the cost of a
- * worker, so it is done for workers that would be the best without; and not
- * where a cost does not go by overlap.
- */
-INLINE void
-take_least(const struct question *q, const uint64_t *among, cost_fn *cost,
-    bool by_overlap, struct choice *out)
+find_costs(const struct question *q, const uint64_t *among,
+    const struct settle *s)
 {
 	struct set_walk w = set_walk(among, q->words);
-	struct best best = best_none();
-	struct bid bid;
+	double *costs = q->set->costs, lowest = 2 * COST_MAX;
 	uint32_t slot;
 
 	while (set_next(&w, &slot)) {
 		const struct kvr_overlap *o = found_of(q->set, slot);
 
+		costs[slot] = s->cost(q, slot, o, o->blocks);
+		lowest = costs[slot] < lowest ? costs[slot] : lowest;
+	}
+	return q->unsure ? settle_costs(q, among, s) : lowest;
+}
+
+static void
+take_least(const struct question *q, const uint64_t *among,
+    settle_cost_fn *cost, struct choice *out)
+{
+	const struct settle s = { cost, 0, false };
+	struct set_walk w = set_walk(among, q->words);
+	struct best best = best_none();
+	struct bid bid;
+	uint32_t slot;
+
+	(void)find_costs(q, among, &s);
+	while (set_next(&w, &slot)) {
 		bid = bid_of(&q->k->loads, slot);
-		bid.cost = cost(q, slot, o, expect_most(q, slot, o));
-		/* by_overlap is constant in each copy: GCOVR_EXCL_BR_START */
-		if (by_overlap && bid.cost <= best.bid.cost &&
-		    expect_doubtful(q, slot, o))
-			bid.cost = cost(q, slot, o,
-			    expect_blocks(q, slot, o));
-		/* GCOVR_EXCL_BR_STOP */
+		bid.cost = q->set->costs[slot];
 		consider(q, &best, bid);
 	}
 	take_best(&best, out);
@@ -154,21 +162,18 @@ likelihood_of(const struct lottery *l, uint32_t slot)
 	return l->scale > 0 ? exp_of(-(above / l->scale)) : 0;
 }
 
-/* Computes each cost once. */
 static void
-lottery_begin(struct lottery *l, cost_fn *price)
+lottery_begin(struct lottery *l, settle_cost_fn *price)
 {
+	const struct settle s = { price, 0, true };
 	struct set_walk w = set_walk(l->among, l->q->words);
-	double cost, most = 0;
+	double most = 0;
 	uint32_t slot;
 
-	l->least = 2 * COST_MAX;
-	while (set_next(&w, &slot)) {
-		cost = cost_expected(l->q, slot, price);
-		l->q->set->costs[slot] = cost;
-		l->least = cost < l->least ? cost : l->least;
-		most = cost > most ? cost : most;
-	}
+	l->least = find_costs(l->q, l->among, &s);
+	while (set_next(&w, &slot))
+		if (l->q->set->costs[slot] > most)
+			most = l->q->set->costs[slot];
 	l->scale = (most - l->least) * l->q->request.temperature;
 }
 
@@ -200,8 +205,8 @@ lottery_find(const struct lottery *l, uint32_t word, double at)
  * those of the 64 at the position are computed again.
  */
 static void
-take_sampled(const struct question *q, const uint64_t *among, cost_fn *cost,
-    struct choice *out)
+take_sampled(const struct question *q, const uint64_t *among,
+    settle_cost_fn *cost, struct choice *out)
 {
 	uint64_t bits = mix(mix(q->request.seed) ^ q->digest);
 	struct set_walk w = set_walk(among, q->words);
@@ -236,7 +241,7 @@ dynamo_take(const struct question *q, struct choice *out)
 	else if (q->usual)
 		dynamo_take_usual(q, out);
 	else
-		take_least(q, q->take, dynamo_cost, true, out);
+		take_least(q, q->take, dynamo_cost, out);
 }
 
 static void
@@ -296,7 +301,9 @@ route_cost(const struct question *q, uint32_t slot, uint64_t *expected)
 static double
 cost_of(const struct question *q, uint32_t slot)
 {
-	return cost_expected(q, slot, rule_of(q)->cost);
+	uint64_t expected;
+
+	return route_cost(q, slot, &expected);
 }
 
 static void
@@ -307,9 +314,6 @@ take_pinned(const struct question *q, uint32_t slot, uint32_t reason,
 	c->cost = route_cost(q, slot, &c->tokens);
 	c->reason = reason;
 }
-
-/* Of the worker that is taken, survival is read whatever the others took. */
-enum { TAKEN_STEPS = 32 * LINE_MAX };
 
 /*
  * What the chosen worker's overlap is compared with. It comes last, so that the
@@ -348,7 +352,7 @@ route_take(const struct question *q, struct choice *out)
 	} else {
 		rule_of(q)->take(q, &c);
 		session_prefer(q, cost_of, &c);
-		q->set->most += TAKEN_STEPS;
+		allow_steps(q, PART_STEPS);
 		c.tokens = expected_tokens(q, c.slot,
 		    expect_blocks(q, c.slot, found_of(q->set, c.slot)));
 	}
@@ -359,6 +363,7 @@ route_take(const struct question *q, struct choice *out)
 	c.blocks = found_of(q->set, c.slot)->blocks;
 	c.active = found_of(q->set, c.slot)->active_blocks;
 	c.usable = route_usable(q, c.slot);
+	allow_steps(q, PART_STEPS);
 	best_note(q, &c);
 	*out = c;
 	return KVR_OK;

@@ -153,12 +153,12 @@ entry_reaches(const struct kvr *k, uint32_t entry, const struct cover *c,
 bool
 alias_held(struct kvr *k, uint32_t alias, uint32_t slot, struct place *out)
 {
-	struct cover c = { 0, 0, 0, 0 };
+	struct cover c = COVER_ANY;
 	uint32_t entry;
 
 	if (!alias_place(k, alias, slot, out))
 		return false;
-	entry = cover_climb(k, &c, out->node, slot);
+	entry = cover_seek(k, out->node, slot, &c);
 	return entry_reaches(k, entry, &c, out) &&
 	    (entry_at(k, entry)->flags & ENTRY_UNCONFIRMED) == 0;
 }
@@ -254,7 +254,7 @@ block_held(const struct kvr *k, uint32_t alias, uint64_t *places)
 	uint32_t slot = k->names[(a->worker - 1u) % k->layout.names].slot;
 	struct place place = { (uint32_t)(places[alias] >> 32),
 		(uint32_t)places[alias] };
-	struct cover c = { 0, 0, 0, 0 };
+	struct cover c = COVER_ANY;
 	uint32_t above, way;
 	uint64_t steps = 0;
 
@@ -265,7 +265,7 @@ block_held(const struct kvr *k, uint32_t alias, uint64_t *places)
 	above = a->parent;
 	if (place.at > 0)
 		places[above] = (uint64_t)place.node << 32 | (place.at - 1);
-	return entry_reaches(k, cover_climb(k, &c, place.node, slot), &c,
+	return entry_reaches(k, cover_seek(k, place.node, slot, &c), &c,
 	    &place);
 }
 

@@ -65,7 +65,7 @@ enum {
 	ROOM = 512,        /* cells at hand before a path grows, beside its */
 	                   /* run's, */
 	ROOM_TRIM = 2 * ENTRY_CELLS_MAX, /* and before one is trimmed */
-	DROPPED_MAX = 1024, /* entries, by one call */
+	DROPPED_MAX = 256, /* entries, by one call */
 	BATCH_SHARE = 4     /* of all steps of a call: the rest is for what */
 	                    /* the last event takes */
 };
@@ -229,7 +229,7 @@ has_other_name(const struct storing *s, const struct kvr_prompt *p,
     const struct insert *how)
 {
 	const struct kvr *k = s->k;
-	struct cover c = { 0, 0, 0, 0 };
+	struct cover c = COVER_ANY;
 	struct path path;
 	uint32_t want = how->depth + s->each, entry;
 	uint64_t i;
@@ -244,7 +244,7 @@ has_other_name(const struct storing *s, const struct kvr_prompt *p,
 	add_once(k->region->counts.steps, path.steps);
 	if (path.depth < want)
 		return false;
-	entry = cover_climb(k, &c, path.node, s->slot);
+	entry = cover_seek(k, path.node, s->slot, &c);
 	return entry != 0 &&
 	    (entry_at(k, entry)->flags & ENTRY_UNCONFIRMED) == 0 &&
 	    entry_at(k, entry)->trimmed <= c.beyond +
@@ -388,8 +388,8 @@ store_event(struct storing *s, const uint64_t *local)
 static void
 trim_from(struct kvr *k, uint32_t slot, const struct place *place)
 {
-	struct cover c = { 0, 0, 0, 0 };
-	uint32_t entry = cover_climb(k, &c, place->node, slot), gone;
+	struct cover c = COVER_ANY;
+	uint32_t entry = cover_seek(k, place->node, slot, &c), gone;
 	const struct entry *h = entry_at(k, entry);
 
 	if (entry == 0 || (h->flags & ENTRY_UNCONFIRMED) != 0)

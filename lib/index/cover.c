@@ -56,7 +56,6 @@
 #include "node.h"
 
 enum {
-	LINKS_MAX = 16 * LINE_MAX, /* followed to find one cover */
 	CUT_PAIRS = 2 * LINE_MAX, /* looked at, to cut a line, */
 	CUT_MAX = 64,         /* and of them, parted */
 	POPULAR = 4,  /* holders, at least, of a new heir, and for each of */
@@ -65,67 +64,35 @@ enum {
 
 /* ------------------------------------------------------------- finding --- */
 
-/* Looks for it down the line; sets all but the node. */
-static void
-cover_seek(const struct kvr *k, struct cover *at, uint32_t node, uint32_t slot)
+/*
+ * The entry that covers a node, looked for down its line; 0: the slot does not
+ * hold it, or it may follow no more links. Without the lock, 0 or any entry
+ * while a writer is active.
+ */
+uint32_t
+cover_seek(const struct kvr *k, uint32_t node, uint32_t slot, struct cover *at)
 {
-	uint32_t limit = LINE_MAX, links = LINKS_MAX, beyond = 0;
+	uint32_t entry = entry_seek(k, node, slot, &at->links);
+	uint32_t limit = LINE_MAX;
 
-	at->entry = entry_seek(k, node, slot, &links);
-	while (at->entry == 0 && --limit > 0 && links > 0) {
+	at->beyond = 0;
+	while (entry == 0 && --limit > 0 && at->links > 0) {
 		node = read_once(node_at(k, node)->heir);
 		if (node == 0)
 			break;
-		links--;
-		beyond += read_once(node_at(k, node)->length);
-		at->entry = entry_seek(k, node, slot, &links);
+		at->links--;
+		at->beyond += read_once(node_at(k, node)->length);
+		entry = entry_seek(k, node, slot, &at->links);
 	}
-	at->beyond = beyond;
-	at->links += LINKS_MAX - links;
+	return entry;
 }
 
-/*
- * The entry that covers a node; 0: the slot does not hold it. Without the lock,
- * 0 or any entry while a writer is active.
- */
 uint32_t
 cover_find(const struct kvr *k, uint32_t node, uint32_t slot)
 {
-	struct cover at = { 0, 0, 0, 0 };
+	struct cover at = COVER_ANY;
 
-	cover_seek(k, &at, node, slot);
-	return at.entry;
-}
-
-/* Blocks that what covers the node has, from the node's end up. */
-uint32_t
-cover_left(const struct kvr *k, const struct cover *at)
-{
-	uint32_t blocks = read_once(entry_at(k, at->entry)->blocks);
-
-	return blocks > at->beyond ? blocks - at->beyond : 0;
-}
-
-/*
- * The same as cover_find on the way up a path: what covers a node covers the
- * one above as far as its blocks go. Nothing is looked up there, so the way up
- * costs a worker no more than its entries. `at` is 0 at first, or says what
- * covers the first node.
- */
-uint32_t
-cover_climb(const struct kvr *k, struct cover *at, uint32_t node,
-    uint32_t slot)
-{
-	uint32_t below = read_once(node_at(k, at->node)->length);
-
-	if (at->node == node)
-		return at->entry;
-	if (at->node != 0 && at->entry != 0 && cover_left(k, at) > below)
-		at->beyond += below;
-	else
-		cover_seek(k, at, node, slot);
-	at->node = node;
-	return at->entry;
+	return cover_seek(k, node, slot, &at);
 }
 
 /* The node above all that an entry covers. */

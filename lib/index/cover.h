@@ -7,20 +7,16 @@
 
 #include "region.h"
 
-/*
- * The last node that was looked at on a climb, and what covers it. links: those
- * that were followed to find it, of lines and of the table.
- */
+/* Links that a search may follow still, and what it found. */
 struct cover {
-	uint32_t node, entry;
-	uint32_t beyond; /* blocks of the entry further down than the node */
 	uint32_t links;
+	uint32_t beyond; /* blocks of the entry further down than the node */
 };
+#define COVER_ANY { 16 * LINE_MAX, 0 }
 
+uint32_t cover_seek(const struct kvr *k, uint32_t node, uint32_t slot,
+    struct cover *at);
 uint32_t cover_find(const struct kvr *k, uint32_t node, uint32_t slot);
-uint32_t cover_climb(const struct kvr *k, struct cover *below, uint32_t node,
-    uint32_t slot);
-uint32_t cover_left(const struct kvr *k, const struct cover *at);
 bool cover_part_above(struct kvr *k, uint32_t slot, uint32_t node,
     uint32_t blocks);
 uint32_t cover_make(struct kvr *k, uint32_t node, uint32_t slot);

@@ -179,30 +179,6 @@ index_walk(const struct kvr *k, const struct kvr_prompt *p, uint32_t want,
 	}
 }
 
-/*
- * The node of a path that contains a block of the prompt, counted from 1; 0:
- * none, or the path is shorter. Without the lock it may be any cell.
- */
-uint32_t
-index_find(const struct kvr *k, const struct path *path, uint32_t block,
-    uint64_t *steps)
-{
-	uint32_t node = path->node, here = path->inside, left = path->nodes;
-	uint32_t depth = path->depth;
-
-	if (block == 0 || block > depth)
-		return 0;
-	for (; left > 0; left--) {
-		(*steps)++;
-		if (here >= depth || block > depth - here)
-			return node;
-		depth -= here;
-		node = read_once(node_at(k, node)->parent);
-		here = read_once(node_at(k, node)->length);
-	}
-	return 0;
-}
-
 /* Blocks of the prompt from the root to the end of a node. */
 uint32_t
 index_position(const struct kvr *k, uint32_t node)

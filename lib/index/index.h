@@ -47,7 +47,5 @@ void index_pin(struct kvr *k, uint32_t node, uint32_t slot, uint32_t until,
     int64_t now);
 void index_unpin(struct kvr *k, uint32_t node, uint32_t slot);
 uint32_t index_position(const struct kvr *k, uint32_t node);
-uint32_t index_find(const struct kvr *k, const struct path *path,
-    uint32_t block, uint64_t *steps);
 
 #endif

@@ -14,12 +14,19 @@
  * An entry ends at its node and covers those above it (cover.c). So the holders
  * of the last node that matches, and of each from which the path leaves the
  * line of heirs, are also found down that line.
+ *
+ * A match for a choice holds the lock. So it visits a limited number of nodes
+ * and groups, and as many nodes of the path as a choice can use, from the end
+ * of the path on: beyond these a worker counts as holding nothing.
  */
 #include "match.h"
 
 #include "entry.h"
 
-enum { CHOICE_SHARE = 2 }; /* of all steps, for a choice after a match */
+enum {
+	MATCH_STEPS = 4096,  /* of a match for a choice, */
+	MATCH_SHARE = 2      /* and one for so many workers */
+};
 
 static uint32_t
 tokens_fitting(uint64_t tokens)
@@ -104,6 +111,8 @@ match_some(struct matching *m, const uint16_t *words, const int64_t *stamps,
 		if (id == 0 || count == room)
 			continue;
 		places[slot] = base + count++;
+		if (set->stamps != NULL)
+			set->stamps[count - 1] = read_once(stamps[i]);
 		*o = unpinned;
 		o->worker = id;
 		if (pinned)
@@ -134,7 +143,7 @@ match_ended(const struct matching *m, uint32_t before)
 	if (set->ends == NULL || set->count == before)
 		return;
 	set->ends[set->n_ends++] = (struct found_end){ before, m->node,
-		m->unpinned.blocks, m->beyond };
+		m->unpinned.blocks, set->n_nodes - 1, m->beyond };
 }
 
 const struct found_end *
@@ -193,6 +202,32 @@ match_line(struct matching *m, uint32_t node)
 	}
 }
 
+/* Nodes that a match may visit, and full groups. */
+static uint64_t
+match_most(const struct kvr *k, const struct found_set *set)
+{
+	/* each is visited once */
+	return set->nodes == NULL ? k->layout.cells
+	    : MATCH_STEPS + slots_used(k) / MATCH_SHARE;
+}
+
+/* Whether the match may go on to this node, which it notes for a choice. */
+static bool
+match_goes_on(const struct matching *m, uint32_t node)
+{
+	struct found_set *set = m->set;
+
+	if (set->steps >= m->most)
+		return false;
+	if (set->nodes == NULL)
+		return true;
+	if (set->n_nodes == PATH_NODES)
+		return false;
+	set->nodes[set->n_nodes++] = (struct path_node){ node,
+		m->unpinned.blocks };
+	return true;
+}
+
 /* The way up. What the walk down has found may have changed since. */
 void
 match_climb(const struct kvr *k, const struct kvr_prompt *p, int64_t now,
@@ -204,12 +239,12 @@ match_climb(const struct kvr *k, const struct kvr_prompt *p, int64_t now,
 	uint32_t left, node, here, below = 0;
 
 	set->steps = set->path.steps;
-	/* each node and each full group is visited once */
-	m.most = set->steps + k->layout.cells;
+	m.most = set->steps + match_most(k, set);
 	m.unpinned.blocks = set->path.depth;
 	here = set->path.inside;
 	node = set->path.node;
-	for (left = set->path.nodes; left > 0 && set->steps < m.most; left--) {
+	for (left = set->path.nodes; left > 0 && match_goes_on(&m, node);
+	     left--) {
 		const struct node *n = node_at(k, node);
 		uint32_t heir = read_once(n->heir);
 
@@ -229,7 +264,6 @@ match_climb(const struct kvr *k, const struct kvr_prompt *p, int64_t now,
 		node = read_once(n->parent);
 		here = read_once(node_at(k, node)->length);
 	}
-	set->most = set->steps + steps_most(k) / CHOICE_SHARE;
 }
 
 /*

@@ -12,8 +12,15 @@
 struct found_end {
 	uint32_t row;
 	uint32_t node;
-	uint32_t depth;  /* of the node's part of the path, in the prompt */
+	uint32_t depth;  /* of the path, in the prompt, that they cover; */
+	uint32_t at;     /* its end, in `nodes` below */
 	uint32_t beyond; /* blocks of the entries after that */
+};
+
+/* A node of a path, and how much of the prompt ends with it. */
+enum { PATH_NODES = 2048 };
+struct path_node {
+	uint32_t node, depth;
 };
 
 /*
@@ -25,14 +32,17 @@ struct found_set {
 	uint32_t count;
 	uint32_t room;                   /* of `rows` */
 	uint64_t steps;                  /* links followed, and how many */
-	uint64_t most;                   /* may be, by a choice too */
+	uint64_t most;                   /* may be, by a choice */
 	uint32_t base;
 	struct kvr_overlap *rows;        /* where a match writes */
 	const struct kvr_overlap *found; /* the same, or the caller's */
 	uint32_t *places;                /* [slots] */
 	uint32_t *next_base;             /* outlives the set */
-	struct found_end *ends;          /* [slots], or NULL: not wanted */
-	uint32_t n_ends;
+	/* for a choice: NULL, and a match sees all of a path */
+	struct found_end *ends;          /* [slots] */
+	struct path_node *nodes;         /* [PATH_NODES] from its end up */
+	int64_t *stamps;                 /* [slots] of the rows' entries */
+	uint32_t n_ends, n_nodes;
 	double *costs;                   /* [slots]: scratch of a choice */
 	struct path path;                /* of a match; nodes 0: none */
 };
@@ -43,7 +53,7 @@ found_none(const struct kvr *k, struct found_set *set)
 {
 	set->count = 0;
 	set->steps = set->most = 0;
-	set->n_ends = 0;
+	set->n_ends = set->n_nodes = 0;
 	memset(&set->path, 0, sizeof(set->path));
 	set->base = *set->next_base;
 	*set->next_base += k->layout.slots;

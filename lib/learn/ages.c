@@ -19,40 +19,63 @@
 #include "stack.h"
 #include "survival.h"
 
-enum { LINKS_MOST = 65536 }; /* followed to find covers */
+enum { LINKS_MOST = 256 }; /* followed to find covers */
+
+/* Goes up from a node by what covers so many blocks, or by one node. */
+static uint32_t
+climb_above(const struct kvr *k, uint32_t node, uint32_t blocks,
+    uint32_t *depth)
+{
+	do {
+		uint32_t length = node_at(k, node)->length;
+
+		add_once(k->region->counts.steps, 1);
+		*depth -= length < *depth ? length : *depth;
+		blocks -= length < blocks ? length : blocks;
+		node = node_at(k, node)->parent;
+	} while (blocks > 0 && node != 0 && !region_broken(k));
+	return node;
+}
+
+/* Notes an age, of what ends at this depth, before what has been noted. */
+static uint32_t
+part_note(struct claim *c, uint32_t part, uint32_t age, uint32_t end)
+{
+	if (part < AGE_PARTS && c->ages[part] == age)
+		return part;
+	part--;
+	put_once(c->ages[part], (uint8_t)age);
+	if (part < AGE_PARTS - 1)
+		write_once(c->ages_end[part], end);
+	return part;
+}
 
 /*
- * Visits the entries that cover the path, from its end up, node by node, until
- * all parts are noted.
+ * Visits the entries that cover the path, from its end up, until all parts are
+ * noted. What is new has no entry yet. If an entry is too far down a line, what
+ * it covers counts as old as what is behind it.
  */
 void
 ages_note(const struct kvr *k, struct claim *c, const struct lease *l,
     uint32_t recorded)
 {
-	struct cover at = { 0, 0, 0, 0 };
+	struct cover at = { LINKS_MOST, 0 };
 	uint32_t node = l->node, depth = recorded, part = AGE_PARTS;
-	uint32_t noted = 0, end, age;
 
-	while (depth > c->active && node != 0 && part > 0 &&
-	    at.links < LINKS_MOST && !region_broken(k)) {
+	while (depth > c->active && node != 0 && part > 0 && at.links > 0 &&
+	    !region_broken(k)) {
 		const struct node *n = node_at(k, node);
-		uint32_t entry = cover_climb(k, &at, node, l->slot);
-		const struct entry *h = entry_at(k, entry);
+		uint32_t entry = 0, covers = 0, links = at.links;
 
-		add_once(k->region->counts.steps, 1);
-		end = depth;
-		depth -= n->length < depth ? n->length : depth;
-		node = n->parent;
-		if (depth >= c->overlap || h->pins > 0 || entry == noted)
-			continue;
-		noted = entry;
-		age = survival_bin(stack_depth(k, l->slot, h->released));
-		if (part < AGE_PARTS && c->ages[part] == age)
-			continue;
-		part--;
-		put_once(c->ages[part], (uint8_t)age);
-		if (part < AGE_PARTS - 1)
-			write_once(c->ages_end[part], end);
+		if (n->length > depth || depth - n->length < c->overlap)
+			entry = cover_seek(k, node, l->slot, &at);
+		add_once(k->region->counts.steps, links - at.links);
+		if (entry != 0 && entry_at(k, entry)->blocks > at.beyond)
+			covers = entry_at(k, entry)->blocks - at.beyond;
+		if (entry != 0 && entry_at(k, entry)->pins == 0)
+			part = part_note(c, part, survival_bin(stack_depth(k,
+			    l->slot, entry_at(k, entry)->released)), depth);
+		node = climb_above(k, node, covers, &depth);
 	}
 }
 

@@ -26,7 +26,7 @@
 #include "load.h"
 
 enum {
-	WALK_LEASES = 1024, /* examined by one piece, and */
+	WALK_LEASES = 256, /* examined by one piece, and */
 	WALK_STEPS = 4096,  /* its steps, before another one is ended */
 	OWNERS_MAX = 64,    /* found by one piece */
 	CLOSE = 64          /* numbers tried on either side */

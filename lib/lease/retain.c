@@ -59,11 +59,11 @@
 #include "window.h"
 
 enum {
-	PASSED_MAX = 1024,    /* pinned entries, when making room once */
-	EVICTIONS_MAX = 1024, /* by one call from one worker, */
+	PASSED_MAX = 256,     /* pinned entries, when making room once */
+	EVICTIONS_MAX = 256,  /* by one call from one worker, */
 	WAITING_MAX = 64,     /* and pinned ones that it passes over */
 	NODES_EACH = 128,     /* that leave, for each entry that may expire */
-	NODES_MAX = 1024,     /* that leave, until no more is evicted */
+	NODES_MAX = 256,      /* that leave, until no more is evicted */
 	LEASE_CELLS = 128,    /* that prefixes leave to leases, */
 	LEASE_SHARE = 32      /* at most one in so many */
 };

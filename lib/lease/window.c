@@ -98,6 +98,17 @@ window_mend(struct kvr *k, uint32_t slot)
 
 /* --------------------------------------------------------------- marks --- */
 
+/* What covers a node; links are steps of the call. */
+static uint32_t
+seek_counted(struct kvr *k, uint32_t node, uint32_t slot)
+{
+	struct cover at = COVER_ANY;
+	uint32_t links = at.links, entry = cover_seek(k, node, slot, &at);
+
+	add_once(k->region->counts.steps, links - at.links);
+	return entry;
+}
+
 /*
  * Where a path leaves what its worker had before: the first node up whose entry
  * is confirmed; 0: it had nothing. It is not stamped yet. Where nothing covers
@@ -110,11 +121,10 @@ find_parting(struct kvr *k, uint32_t node, uint32_t slot)
 
 	while (node != 0 && !region_broken(k)) {
 		uint32_t above = node_at(k, node)->parent;
-		struct cover at = { 0, 0, 0, 0 };
-		uint32_t entry = further ? cover_climb(k, &at, node, slot)
+		uint32_t entry = further ? seek_counted(k, node, slot)
 		    : entry_find(k, node, slot);
 
-		add_once(k->region->counts.steps, 1 + at.links);
+		add_once(k->region->counts.steps, 1);
 		if (entry == 0) {
 			further = node_at(k, above)->heir != node;
 			node = above;
@@ -216,10 +226,8 @@ window_stamp(struct kvr *k, uint32_t node, uint32_t slot, bool ends,
 static bool
 has_pins(struct kvr *k, uint32_t node, uint32_t slot)
 {
-	struct cover at = { 0, 0, 0, 0 };
-	uint32_t entry = cover_climb(k, &at, node, slot);
+	uint32_t entry = seek_counted(k, node, slot);
 
-	add_once(k->region->counts.steps, 1 + at.links);
 	return entry != 0 && entry_at(k, entry)->pins > 0;
 }
 

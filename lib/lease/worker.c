@@ -31,7 +31,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-enum { RECLAIMS_MAX = 1024 }; /* dead entries, by a call that needs a slot */
+enum { RECLAIMS_MAX = 256 }; /* dead entries, by a call that needs a slot */
 
 /* --------------------------------------------------------------- slots --- */
 

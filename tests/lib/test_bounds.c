@@ -7,7 +7,7 @@
  * the counters against the formulas of the page:
  *
  *   cells     <= (b + c) / 15 + 6n + 14d + 3m + v + 384z + 64
- *   reclaimed <= 8 + the room needed: twice the cells, 3 x 1024 pinned ones
+ *   reclaimed <= 8 + the room needed: twice the cells, 3 x 256 pinned ones
  *   steps     <= 16 (n + a) + 3 (d + s + x + v) + 48m + c / 8 + b / 4 + w / 6
  *                + 4y + 8r + 8192z + 512
  *
@@ -17,9 +17,10 @@
  *      at its end; s: nodes down their lines, at most 1024 for each
  *   z  1 if the prompt parts from a full line of heirs; else 0
  *   w  entries on all these nodes (kvr_lease_open)
- *   y  n + s, once for each worker whose survival is read, and for the chosen
+ *   y  n + s, once for each worker whose survival is read, and for the chosen;
+ *      at most 320
  *   x  nodes that leave; if room suffices, at most 128 for each of the 8
- *      entries that expire, 1024 for each worker whose cache loses some, and
+ *      entries that expire, 256 for each worker whose cache loses some, and
  *      1024 for the last of each
  *   v  nodes where an entry loses the end, as its worker's cache is full: at
  *      most 1024 for the worker of the call, and 0 if it goes by TTL
@@ -49,7 +50,8 @@ struct sizes {
 	struct kvr_stats before;
 };
 
-enum { EXPIRE = 8, REAP = 2, PASSED = 3 * 1024, LEASES_MAX = 64 };
+enum { EXPIRE = 8, REAP = 2, PASSED = 3 * 256, LEASES_MAX = 64,
+	ASKED_MOST = 320 };
 
 static const uint64_t no_lease;
 static int64_t lease_limit;
@@ -202,7 +204,7 @@ within(const struct sizes *s)
 	    ? s->before.nodes + 2 - did.nodes - merges : 0;
 	if (s->room == 0)
 		at_most("nodes that leave", gone, 128 * s->budget + LINE_MAX +
-		    2 * LINE_MAX * (1 + REAP) + s->nodes + s->aged);
+		    (256 + LINE_MAX) * (1 + REAP) + s->nodes + s->aged);
 	at_most("merges", merges, s->nodes + s->aged + 2);
 	at_most("splits", did.splits - s->before.splits, 1);
 	at_most("reaped", did.lease_reaps - s->before.lease_reaps, REAP);
@@ -240,6 +242,8 @@ do_reserve(uint64_t worker, uint64_t owner, int64_t now)
 	r.owner = owner;
 	size_prompt(&s);
 	s.asked = (doubtful + (doubtful > 0)) * (s.nodes + s.lines);
+	if (s.asked > ASKED_MOST)
+		s.asked = ASKED_MOST;
 	counters_reset();
 	ck_assert_int_eq(worker != 0
 	    ? kvr_lease_open_on(k, p, &r, worker, now, &d)
@@ -290,7 +294,7 @@ do_expire(uint32_t budget, int64_t now)
 }
 
 /* The work of one piece of a walk over the leases beside the last it ends. */
-enum { WALK_LEASES = 1024, WALK_STEPS = 4096 };
+enum { WALK_LEASES = 256, WALK_STEPS = 4096 };
 
 /* Ends some leases, examines all, in pieces. Returns how many it ended. */
 static uint32_t
@@ -359,7 +363,7 @@ do_reset(uint32_t i)
 		counters_reset();
 		error = kvr_worker_reset(k, worker[i], &worker[i]);
 		did = stats();
-		at_most("reclaimed for a slot", did.max_reclaimed, 1024);
+		at_most("reclaimed for a slot", did.max_reclaimed, 256);
 		at_most("steps for a slot", did.max_steps,
 		    8 * did.max_reclaimed + 2 * WALK_STEPS);
 		at_most("calls for a slot", 1, most--);
@@ -592,7 +596,9 @@ START_TEST(end_of_what_others_parted)
 	ck_assert_uint_ge(stats().nodes, BLOCKS);
 	say_long(BLOCKS - 1, 0, 2);
 	by_capacity = true;
-	ck_assert_uint_gt(do_observe(worker[0], 4).max_steps, BLOCKS);
+	/* all of it at once, or 256 leaves */
+	ck_assert_uint_gt(do_observe(worker[0], 4).max_steps, _i == 0
+	    ? BLOCKS : 2 * 256);
 	by_capacity = false;
 	region_end();
 }
@@ -668,7 +674,7 @@ START_TEST(room_behind_the_pinned)
 			most = (uint32_t)s.max_reclaimed;
 	}
 	/* it has passed over many, and then found one to evict */
-	ck_assert_uint_ge(most, 1024);
+	ck_assert_uint_ge(most, 256);
 	ck_assert_uint_gt(s.evicted_region, n / 2);
 	ck_assert_uint_lt(s.truncated, n / 500);
 	ck_assert_uint_eq(s.leases, n);
@@ -740,7 +746,7 @@ END_TEST
 /* Events show that the cache is much smaller than its entries on record. */
 START_TEST(events_that_make_much_leave)
 {
-	enum { EVENTS = 200, EVICTIONS = 1024 };
+	enum { EVENTS = 200, EVICTIONS = 256 };
 	static const uint64_t hashes[16];
 	struct kvr_event_batch b = { .size = sizeof(b) };
 	struct kvr_event e[EVENTS];
@@ -884,9 +890,9 @@ START_TEST(no_slot_is_spare)
 	while (kvr_worker_reset(k, worker[0], &fresh) == KVR_EBUSY)
 		calls++;
 	worker[0] = fresh;
-	ck_assert_uint_eq(calls, (n - 1) / 1024);
+	ck_assert_uint_eq(calls, (n - 1) / 256);
 	ck_assert_uint_eq(stats().orphaned, n);
-	at_most("reclaimed", stats().max_reclaimed, 1024);
+	at_most("reclaimed", stats().max_reclaimed, 256);
 	/* the slot it left held nothing, and is spare */
 	ck_assert_uint_eq(do_reset(0).max_reclaimed, 0);
 	region_sound();
@@ -1101,6 +1107,120 @@ START_TEST(survival_of_all)
 }
 END_TEST
 
+/* ---------------------------------------------------- workers * nodes --- */
+
+enum { TURNS = 500, TURN_BLOCKS = 3, COMMON = 250 };
+
+/* The limits of a match and of a choice: kvroute-cost(7). */
+enum { CHOICE_MOST = 4096 + 1280 };
+
+static void
+set_all(uint32_t fleet, uint32_t retain, uint32_t window)
+{
+	struct kvr_worker f;
+	uint32_t i;
+
+	ck_assert_int_eq(kvr_worker_init(&f, sizeof(f)), KVR_OK);
+	f.retain = retain;
+	f.window_mode = window;
+	f.window_tokens = window != KVR_WINDOW_FULL ? 8 : 0;
+	for (i = 0; i < fleet; i++)
+		ck_assert_int_eq(kvr_worker_set(k, worker[i], &f), KVR_OK);
+}
+
+/* The life of a request, of which each call is measured. */
+static void
+live_once(uint64_t on, uint32_t length, int64_t now)
+{
+	uint64_t lease;
+
+	say_long(length, COMMON, 1);
+	lease = do_reserve(on, 1, now);
+	ck_assert_int_eq(do_on_lease(COMMIT, lease, now), KVR_OK);
+	ck_assert_int_eq(do_on_lease(FIRST_TOKEN, lease, now), KVR_OK);
+	ck_assert_int_eq(do_on_lease(OUTPUT, lease, now), KVR_OK);
+	say_long(length + 2, COMMON, 1);
+	ck_assert_int_eq(do_on_lease(EXTEND, lease, now), KVR_OK);
+	ck_assert_int_eq(do_on_lease(FINISH, lease, now), KVR_OK);
+	lease = do_reserve(on, 1, now);
+	ck_assert_int_eq(do_on_lease(ABORT, lease, now), KVR_OK);
+}
+
+/*
+ * A chat of many turns on one worker, each of which may have an entry, while
+ * all workers hold its system prompt: no call takes a step for each worker and
+ * each turn.
+ */
+START_TEST(long_chat_in_a_fleet)
+{
+	static const struct {
+		uint32_t fleet, retain, window;
+	} scenes[] = {
+		{ 1000, KVR_RETAIN_TTL, KVR_WINDOW_BOUNDARY },
+		{ 1000, KVR_RETAIN_FEEDBACK, KVR_WINDOW_DUAL },
+		{ 1000, KVR_RETAIN_FEEDBACK, KVR_WINDOW_DENSE },
+		{ KVR_WORKERS_MAX, KVR_RETAIN_TTL, KVR_WINDOW_BOUNDARY },
+		{ KVR_WORKERS_MAX, KVR_RETAIN_FEEDBACK, KVR_WINDOW_BOUNDARY },
+		{ KVR_WORKERS_MAX, KVR_RETAIN_FEEDBACK, KVR_WINDOW_FULL }
+	};
+	const uint32_t fleet = scenes[_i].fleet;
+	uint32_t i, length;
+
+	big_region(64 << 20, fleet, KVR_TTL_ENDLESS);
+	set_all(fleet, scenes[_i].retain, scenes[_i].window);
+	say_long(COMMON, COMMON, 0);
+	for (i = 0; i < fleet; i++)
+		(void)do_observe(worker[i], 1);
+	doubtful = fleet;
+	most_steps = 0;
+	for (i = 0, length = COMMON; i < TURNS; i++) {
+		length += TURN_BLOCKS;
+		if (i + 1 == TURNS || i % 50 == 0)
+			live_once(0, length, 2);
+		live_once(worker[7], length, 2);
+	}
+	doubtful = 0;
+	at_most("steps", most_steps, 8 * TURNS + CHOICE_MOST);
+	if (scenes[_i].window == KVR_WINDOW_BOUNDARY)
+		ck_assert_uint_gt(stats().nodes, TURNS);
+	if (getenv("KVR_TELL") != NULL)
+		printf("%u workers: %" PRIu64 " steps\n", (unsigned)fleet,
+		    most_steps);
+	region_end();
+}
+END_TEST
+
+/*
+ * Many workers, each with many entries on one path: a match stops, and so does
+ * the survival of each. The deepest are found all the same.
+ */
+START_TEST(many_entries_in_a_fleet)
+{
+	enum { FLEET = 1000, EACH_HAS = 50 };
+	struct kvr_decision d = { .size = sizeof(d) };
+	uint32_t i, length;
+
+	big_region(64 << 20, FLEET, KVR_TTL_ENDLESS);
+	set_all(FLEET, _i == 0 ? KVR_RETAIN_TTL : KVR_RETAIN_FEEDBACK,
+	    KVR_WINDOW_FULL);
+	for (length = EACH_HAS; length > 0; length--) {
+		say_long(length * 5, COMMON, 0);
+		for (i = 0; i < FLEET; i++)
+			ck_assert_int_eq(kvr_observe(k, p, worker[i],
+			    1 + EACH_HAS - length, 0, NULL), KVR_OK);
+	}
+	ck_assert_uint_gt(stats().entries, FLEET * EACH_HAS / 2);
+	say_long(COMMON + 3, COMMON, 0);
+	counters_reset();
+	ck_assert_int_eq(kvr_lease_open(k, p, NULL, EACH_HAS, &d), KVR_OK);
+	ck_assert_uint_eq(d.overlap_blocks, COMMON);
+	at_most("steps", stats().max_steps, CHOICE_MOST + FLEET / 2 +
+	    16 * EACH_HAS);
+	ck_assert_int_eq(kvr_lease_abort(k, d.lease, EACH_HAS, 0), KVR_OK);
+	region_end();
+}
+END_TEST
+
 /* ----------------------------------------------------------- histories --- */
 
 enum { SYSTEMS = 8, SYSTEM_BLOCKS = 250, CHATS = 256, CHAT_MAX = 400 };
@@ -1224,6 +1344,8 @@ suite_bounds(void)
 	tcase_add_test(t, leases_over_age);
 	tcase_add_test(t, chain_to_be_merged);
 	tcase_add_loop_test(t, survival_of_all, 0, 2);
+	tcase_add_loop_test(t, long_chat_in_a_fleet, 0, 6);
+	tcase_add_loop_test(t, many_entries_in_a_fleet, 0, 2);
 	tcase_add_loop_test(t, any_calls, 0, 2);
 	suite_add_tcase(s, t);
 	t = tcase_create("histories");

@@ -164,9 +164,12 @@ cached_on(uint64_t worker)
 	static uint32_t places[2 * FLEET], base = 1;
 	static struct kvr_overlap rows[2 * FLEET];
 	static double costs[2 * FLEET];
+	static struct found_end ends[2 * FLEET];
+	static struct path_node nodes[PATH_NODES];
+	static int64_t stamps[2 * FLEET];
 	struct found_set set = { .room = 2 * FLEET, .rows = rows,
 	    .found = rows, .places = places, .next_base = &base,
-	    .costs = costs };
+	    .costs = costs, .ends = ends, .nodes = nodes, .stamps = stamps };
 	uint32_t slot = id_slot(worker);
 	struct question t;
 

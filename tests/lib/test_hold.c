@@ -1095,7 +1095,7 @@ START_TEST(a_stream_begins_in_parts)
 		    KVR_OK);
 		ck_assert_int_eq(kvr_observe(k, p, id[0], 1, 0, NULL), KVR_OK);
 	}
-	for (i = 0; i < 5; i++) {
+	for (i = 0; i <= 1500 / 256; i++) {
 		error = named(KVR_EVENT_STORED, 1, "x", 0, 1);
 		region_sound();
 		if (error == KVR_OK)

@@ -351,38 +351,6 @@ START_TEST(walks)
 }
 END_TEST
 
-static uint32_t
-node_of(const char *text, uint32_t block)
-{
-	uint64_t steps = 0;
-	struct path path = walk(text, (uint32_t)strlen(text));
-	uint32_t node = index_find(k, &path, block, &steps);
-
-	ck_assert_uint_le(steps, path.nodes);
-	return node;
-}
-
-/* A block beyond the path is not found: the prompt may have no such block. */
-START_TEST(finds_a_block)
-{
-	uint32_t top, end, i;
-
-	observe(0, "abcdef", 1);
-	observe(1, "abxyz", 2);
-	top = child_of(0, 'a');
-	end = child_of(top, 'c');
-	ck_assert_uint_eq(node_of("abcdef", 0), 0);
-	for (i = 1; i <= 6; i++)
-		ck_assert_uint_eq(node_of("abcdef", i), i <= 2 ? top : end);
-	ck_assert_uint_eq(node_of("abcdef", 7), 0);
-	ck_assert_uint_eq(node_of("abcdef", UINT32_MAX), 0);
-	ck_assert_uint_eq(node_of("abcQQQ", 3), end);
-	ck_assert_uint_eq(node_of("abcQQQ", 4), 0);
-	ck_assert_uint_eq(node_of("ab", 3), 0);
-	ck_assert_uint_eq(node_of("QQ", 1), 0);
-}
-END_TEST
-
 /* A damaged lease: fewer blocks than the node has in which it ends. */
 START_TEST(lease_ends_above_its_node)
 {
@@ -569,7 +537,6 @@ suite_index(void)
 	tcase_add_test(t, merge_copies_little);
 	tcase_add_test(t, merge_needs_cells);
 	tcase_add_test(t, walks);
-	tcase_add_test(t, finds_a_block);
 	tcase_add_test(t, lease_ends_above_its_node);
 	tcase_add_test(t, walks_no_chain_for_ever);
 	tcase_add_test(t, first_hashes_collide);

@@ -9,7 +9,7 @@
 #include "lease.h"
 #include "txn.h"
 
-enum { MANY = 3000, PIECE_LEASES = 1024 };
+enum { MANY = 3000, PIECE_LEASES = 256 };
 
 static uint64_t lease[MANY];
 

@@ -73,8 +73,8 @@ END_TEST
 /* The walk goes on as long as the later depths allow. */
 START_TEST(depths_of_a_match)
 {
-	static const struct found_end three[] = { { 0, 0, 8, 0 },
-		{ 1, 0, 7, 0 }, { 3, 0, 4, 0 } };
+	static const struct found_end three[] = { { .row = 0, .depth = 8 },
+		{ .row = 1, .depth = 7 }, { .row = 3, .depth = 4 } };
 	uint32_t i;
 
 	memcpy(ends, three, sizeof(three));

@@ -404,6 +404,49 @@ held_by_all(void)
 		ck_assert_int_eq(kvr_observe(k, p, id[i], 1, 0, NULL), KVR_OK);
 }
 
+/*
+ * A match for a choice notes the nodes of the path from its end up, and sees no
+ * others: what only its beginning has is found by a match alone.
+ */
+START_TEST(the_end_of_a_long_path)
+{
+	enum { BLOCKS = PATH_NODES + 50 };
+	static struct path_node nodes[PATH_NODES];
+	struct kvr_options o = small_options();
+	struct found_set set;
+	uint32_t i;
+
+	o.region_bytes = 8 << 20;
+	o.max_prompt_blocks = BLOCKS;
+	region_of(&o);
+	begin_places();
+	say_long(BLOCKS, BLOCKS, 0);
+	ck_assert_int_eq(kvr_observe(k, p, id[0], 1, 0, NULL), KVR_OK);
+	for (i = 1; i < BLOCKS; i++) {
+		say_long(i + 1, i, i);
+		ck_assert_int_eq(kvr_observe(k, p, id[1], 1, 0, NULL), KVR_OK);
+	}
+	say_long(1, 1, 0);
+	ck_assert_int_eq(kvr_observe(k, p, id[2], 1, 0, NULL), KVR_OK);
+	say_long(BLOCKS, BLOCKS, 0);
+	set = match_into(ROOM, 1);
+	ck_assert_uint_eq(set.path.nodes, BLOCKS);
+	ck_assert_uint_eq(found_of(&set, 0)->blocks, BLOCKS);
+	ck_assert_uint_eq(found_of(&set, 1)->blocks, BLOCKS - 1);
+	ck_assert_uint_eq(found_of(&set, 2)->blocks, 1);
+	set.nodes = nodes;
+	match_overlaps(k, p, 1, &set);
+	ck_assert_uint_eq(set.n_nodes, PATH_NODES);
+	ck_assert_uint_eq(nodes[0].node, set.path.node);
+	for (i = 0; i < PATH_NODES; i++)
+		ck_assert_uint_eq(nodes[i].depth, BLOCKS - i);
+	ck_assert_uint_eq(found_of(&set, 0)->blocks, BLOCKS);
+	ck_assert_uint_eq(found_of(&set, 1)->blocks, BLOCKS - 1);
+	ck_assert(!found_has(&set, 2));
+	region_end();
+}
+END_TEST
+
 /* The scratch memory of a prompt is laid out anew for each region size. */
 START_TEST(one_prompt_in_two_regions)
 {
@@ -476,6 +519,7 @@ suite_match(void)
 	t = tcase_create("own region");
 	tcase_add_test(t, blocks_of_many_tokens);
 	tcase_add_test(t, steps_are_counted);
+	tcase_add_test(t, the_end_of_a_long_path);
 	suite_add_tcase(s, t);
 	return s;
 }
