@@ -131,7 +131,7 @@ tell(const struct kvr *k, const struct turn *t, const char *stage,
 	char name[KVR_NAME_MAX];
 	size_t length = 0;
 
-	must(kvr_worker_stats(k, d->worker, &s), "kvr_worker_stats");
+	must(kvr_worker_stats_get(k, d->worker, &s), "kvr_worker_stats_get");
 	must(kvr_worker_name(k, d->worker, name, sizeof(name), &length),
 	    "kvr_worker_name");
 	printf("%5.2f s  chat %" PRIu32 "  %-7s  %.*s  %5" PRIu64 " of %" PRIu64

@@ -164,7 +164,7 @@ compare(const struct given *g, const struct kvr_prompt *p)
 	struct kvr_prompt_info info = { .size = sizeof(info) };
 	uint64_t l, s;
 
-	MUST(kvr_prompt_info(p, &info) == KVR_OK);
+	MUST(kvr_prompt_info_get(p, &info) == KVR_OK);
 	MUST(info.units == g->units && info.blocks == g->blocks);
 	MUST(info.tail == g->units - g->blocks * g->rule.block_size);
 	MUST(info.tokens == (g->rule.unit == KVR_UNIT_TOKENS ? g->units

@@ -139,7 +139,7 @@ append(struct reply *r, struct result *out)
 	    &request);
 	out->outcome = reply_append(r, body, prompt, &out->bytes);
 	demand(kvr_prompt_end(prompt, NULL) == KVR_OK);
-	demand(kvr_prompt_info(prompt, &info) == KVR_OK);
+	demand(kvr_prompt_info_get(prompt, &info) == KVR_OK);
 	demand(info.units == request.units + out->bytes);
 	demand((out->outcome == REPLY_WHOLE) == (out->bytes > 0));
 	demand(bodies_begins(prompt, &request));

@@ -381,7 +381,7 @@ end(void)
 	must(kvr_check(f.k) == KVR_OK);
 	must(kvr_expire(f.k, f.now + INT64_C(1000000000), UINT32_MAX, NULL) ==
 	    KVR_OK);
-	must(kvr_stats(f.k, &s) == KVR_OK);
+	must(kvr_stats_get(f.k, &s) == KVR_OK);
 	must(s.leases == 0 && s.entries == 0 && s.held_blocks == 0 &&
 	    s.nodes == 0 && s.recoveries == 0);
 	must(kvr_check(f.k) == KVR_OK);

@@ -413,7 +413,8 @@ struct kvr_prompt_info {
 	uint32_t blocks; /* complete blocks */
 	uint32_t tail;   /* units after the last complete block */
 };
-int kvr_prompt_info(const struct kvr_prompt *p, struct kvr_prompt_info *out);
+int kvr_prompt_info_get(const struct kvr_prompt *p,
+    struct kvr_prompt_info *out);
 /* Hashes of block i, after end: local (of the block), sequence (of all). */
 int kvr_prompt_hash(const struct kvr_prompt *p, size_t i, uint64_t *local,
     uint64_t *sequence);
@@ -750,7 +751,7 @@ struct kvr_stats {
 	uint64_t best_tokens;       /* the same, had each gone to best_worker */
 	                            /* of kvr_decision */
 };
-int kvr_stats(const struct kvr *k, struct kvr_stats *out);
+int kvr_stats_get(const struct kvr *k, struct kvr_stats *out);
 
 struct kvr_worker_stats {
 	size_t size;
@@ -798,7 +799,7 @@ struct kvr_worker_stats {
 	                            /* region took, or will when no request */
 	                            /* holds them */
 };
-int kvr_worker_stats(const struct kvr *k, uint64_t worker,
+int kvr_worker_stats_get(const struct kvr *k, uint64_t worker,
     struct kvr_worker_stats *out);
 
 /*

@@ -206,6 +206,15 @@ header_compiles_alone_as_cxx()
 	done
 }
 
+# In C++ these are one kind of name.
+no_struct_has_the_name_of_a_function()
+{
+	# shellcheck disable=SC2086
+	sed -n 's/^struct \(kvr_[a-z_]*\).*/\1/p' "$header" $others |
+	    sort -u | comm -12 - "$scratch/header" |
+	    sed 's/$/: struct and function/'
+}
+
 # Other languages cannot see macros.
 header_has_only_version_macros()
 {

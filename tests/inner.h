@@ -204,7 +204,7 @@ stats(void)
 {
 	struct kvr_stats s = { .size = sizeof(s) };
 
-	ck_assert_int_eq(kvr_stats(k, &s), KVR_OK);
+	ck_assert_int_eq(kvr_stats_get(k, &s), KVR_OK);
 	return s;
 }
 
@@ -213,7 +213,7 @@ worker_stats(uint32_t worker)
 {
 	struct kvr_worker_stats s = { .size = sizeof(s) };
 
-	ck_assert_int_eq(kvr_worker_stats(k, id[worker], &s), KVR_OK);
+	ck_assert_int_eq(kvr_worker_stats_get(k, id[worker], &s), KVR_OK);
 	return s;
 }
 

@@ -280,7 +280,7 @@ cells_of(const struct kvr *k)
 {
 	struct kvr_stats stats = { .size = sizeof(stats) };
 
-	must(kvr_stats(k, &stats), "stats");
+	must(kvr_stats_get(k, &stats), "stats");
 	return 64 * (double)(stats.cells - stats.cells_free);
 }
 
@@ -318,7 +318,7 @@ tell(struct cost *s, uint64_t pairs)
 		struct engine *e = &s->engines[i];
 		struct kvr_worker_stats w = { .size = sizeof(w) };
 
-		must(kvr_worker_stats(s->k, e->target.id, &w), "stats");
+		must(kvr_worker_stats_get(s->k, e->target.id, &w), "stats");
 		if (w.events_state != KVR_EVENTS_COMPLETE ||
 		    w.events_held != e->held)
 			errx(1, "%" PRIu64 " blocks are held, %" PRIu64

@@ -188,7 +188,7 @@ bed_stats(const struct bed *b)
 	struct kvr_stats s;
 
 	s.size = sizeof(s);
-	bed_must(kvr_stats(b->k, &s), "kvr_stats");
+	bed_must(kvr_stats_get(b->k, &s), "kvr_stats_get");
 	return s;
 }
 

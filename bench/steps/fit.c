@@ -20,8 +20,8 @@ look(const struct world *w, uint64_t *live_max)
 	struct kvr_stats s;
 
 	s.size = sizeof(s);
-	if (kvr_stats(w->k, &s) != KVR_OK)
-		errx(ARGS_FAILED, "kvr_stats");
+	if (kvr_stats_get(w->k, &s) != KVR_OK)
+		errx(ARGS_FAILED, "kvr_stats_get");
 	if (s.held_blocks > *live_max)
 		*live_max = s.held_blocks;
 	return s.evicted_region == 0 && s.truncated == 0;

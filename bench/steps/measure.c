@@ -112,8 +112,8 @@ read_stats(const struct measuring *s, struct kvr_stats *out)
 {
 	memset(out, 0, sizeof(*out));
 	out->size = sizeof(*out);
-	if (kvr_stats(s->world.k, out) != KVR_OK)
-		errx(ARGS_FAILED, "kvr_stats");
+	if (kvr_stats_get(s->world.k, out) != KVR_OK)
+		errx(ARGS_FAILED, "kvr_stats_get");
 }
 
 static void

@@ -199,7 +199,7 @@ tell(const struct cost *c, uint64_t n)
 	const struct apply_counts counts = apply_counts(c->apply);
 	struct kvr_stats s = { .size = sizeof(s) };
 
-	must(kvr_stats(c->b, &s), "stats");
+	must(kvr_stats_get(c->b, &s), "stats");
 	/* Each was opened there too and has ended, or times mean nothing. */
 	if (s.lease_opens < n || s.leases != 0 || counts.lost != 0)
 		errx(1, "%" PRIu64 " of %" PRIu64 " requests were applied, %"

@@ -114,7 +114,7 @@ arrived(const struct flow *f, uint64_t *full)
 {
 	struct kvr_stats s = { .size = sizeof(s) };
 
-	must(kvr_stats(f->to, &s), "stats");
+	must(kvr_stats_get(f->to, &s), "stats");
 	*full = s.lease_opens - f->before.lease_opens;
 	return *full + s.observes - f->before.observes;
 }
@@ -150,7 +150,7 @@ probe(struct flow *f)
 
 	if (f->probe == 0 && now < f->next_probe)
 		return;
-	must(kvr_worker_stats(f->to, f->to_ids[PROBE], &s), "stats");
+	must(kvr_worker_stats_get(f->to, f->to_ids[PROBE], &s), "stats");
 	now = kvr_clock_now();
 	if (f->probe == 0 && s.requests == 0) {
 		f->probe = open_lease(f, PROBE, now);
@@ -244,7 +244,7 @@ main(int argc, char **argv)
 	f.from = attach(argv[5], f.from_ids);
 	f.to = attach(argv[6], f.to_ids);
 	f.before.size = sizeof(f.before);
-	must(kvr_stats(f.to, &f.before), "stats");
+	must(kvr_stats_get(f.to, &f.before), "stats");
 	i = atoi(argv[4]);
 	if (i < 1 || i > BLOCKS_MAX)
 		errx(2, "1 to %d blocks", BLOCKS_MAX);

@@ -412,7 +412,7 @@ crew_stats(const struct crew *c, struct kvr_stats *out)
 {
 	memset(out, 0, sizeof(*out));
 	out->size = sizeof(*out);
-	crew_must(kvr_stats(c->world.k, out), "kvr_stats");
+	crew_must(kvr_stats_get(c->world.k, out), "kvr_stats_get");
 	if (kvr_check(c->world.k) != KVR_OK)
 		errx(ARGS_FAILED, "the index is not whole any more");
 }

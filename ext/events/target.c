@@ -50,7 +50,7 @@ target_find(struct target *t)
 	t->error = kvr_worker_find(t->k, t->conf->worker,
 	    strlen(t->conf->worker), t->conf->rank, &t->id);
 	if (t->error == KVR_OK)
-		t->error = kvr_worker_stats(t->k, t->id, &stats);
+		t->error = kvr_worker_stats_get(t->k, t->id, &stats);
 	if (t->error != KVR_OK) {
 		t->id = 0;
 		t->state = KVR_EVENTS_OFF;

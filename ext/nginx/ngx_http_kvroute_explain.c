@@ -40,7 +40,7 @@ body_look(question_t *q)
 	q->info.size = sizeof(q->info);
 	if ((loc->model != NULL && ngx_http_complex_value(q->ctx.request,
 	    loc->model, &q->model) != NGX_OK) ||
-	    kvr_prompt_info(q->ctx.reader->prompt, &q->info) != KVR_OK)
+	    kvr_prompt_info_get(q->ctx.reader->prompt, &q->info) != KVR_OK)
 		q->ctx.opinion = REASON_FAILED;
 }
 

@@ -374,7 +374,8 @@ has_requests(ngx_http_kvroute_srv_conf_t *up, uint64_t id)
 {
 	struct kvr_worker_stats s = { .size = sizeof(s) };
 
-	return kvr_worker_stats(up->kvr, id, &s) != KVR_OK || s.requests > 0;
+	return kvr_worker_stats_get(up->kvr, id, &s) != KVR_OK ||
+	    s.requests > 0;
 }
 
 /* Without a peer: may it go, or must it, since the table is full? */

@@ -261,8 +261,8 @@ booked_on(ngx_http_kvroute_ctx_t *ctx)
 {
 	struct kvr_worker_stats s = { .size = sizeof(s) };
 
-	return ctx->worker != 0 && kvr_worker_stats(ctx->up->kvr, ctx->worker,
-	    &s) == KVR_OK ? (double)s.prefill_tokens : 0;
+	return ctx->worker != 0 && kvr_worker_stats_get(ctx->up->kvr,
+	    ctx->worker, &s) == KVR_OK ? (double)s.prefill_tokens : 0;
 }
 
 /* The request was sent to peer i of up->known. */

@@ -272,8 +272,8 @@ worker_refused(ngx_http_kvroute_srv_conf_t *up, uint64_t worker)
 	struct kvr_worker_stats s;
 
 	s.size = sizeof(s);
-	if (worker == 0 || (kvr_worker_stats(up->kvr, worker, &s) == KVR_OK &&
-	    s.entries == 0))
+	if (worker == 0 || (kvr_worker_stats_get(up->kvr, worker,
+	    &s) == KVR_OK && s.entries == 0))
 		return false;
 	ngx_memzero(&write, sizeof(write));
 	write.what = NGX_HTTP_KVROUTE_RESET;

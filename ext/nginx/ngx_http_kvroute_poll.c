@@ -252,7 +252,7 @@ booked_on(ngx_http_kvroute_poll_t *poll, uint64_t id,
 
 	stats->size = sizeof(*stats);
 	if (id == 0 || kvr_worker_get_load(poll->up->kvr, id, SOURCE, &own) !=
-	    KVR_OK || kvr_worker_stats(poll->up->kvr, id, stats) != KVR_OK)
+	    KVR_OK || kvr_worker_stats_get(poll->up->kvr, id, stats) != KVR_OK)
 		return false;
 	*booked = stats->requests > own.requests ?
 	    stats->requests - own.requests : 0;

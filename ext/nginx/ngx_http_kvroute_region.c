@@ -65,7 +65,7 @@ region_announce(ngx_http_kvroute_srv_conf_t *up, struct kvr *k, ngx_log_t *log)
 	u_char text[64], *end = text;
 
 	s.size = sizeof(s);
-	if (kvr_stats(k, &s) != KVR_OK)
+	if (kvr_stats_get(k, &s) != KVR_OK)
 		return;
 	room = s.cells * 64 / HOLD_BYTES;
 	tokens = room * up->options.block_size / BYTES_PER_TOKEN;
@@ -109,7 +109,7 @@ region_wait(struct kvr *k)
 	int error;
 
 	(void)kvr_nowait_set(k, 1);
-	while ((error = kvr_stats(k, &s)) == KVR_EBUSY && tries-- > 0)
+	while ((error = kvr_stats_get(k, &s)) == KVR_EBUSY && tries-- > 0)
 		ngx_msleep(10);
 	(void)kvr_nowait_set(k, 0);
 	return error;

@@ -70,7 +70,7 @@ ngx_http_kvroute_replicas_watch(ngx_http_kvroute_srv_conf_t *up,
 	int64_t now = kvr_clock_now();
 
 	up->owners.silent = false;
-	if (kvr_stats(up->kvr, &s) != KVR_OK)
+	if (kvr_stats_get(up->kvr, &s) != KVR_OK)
 		return true;
 	up->owners.silent = s.journal_beat >= 0 &&
 	    now - s.journal_beat > SILENCE;

@@ -107,7 +107,7 @@ apply_new(const struct apply_options *options)
 		apply_free(a);
 		return NULL;
 	}
-	a->empty = kvr_stats(a->k, &stats) == KVR_OK && stats.entries == 0;
+	a->empty = kvr_stats_get(a->k, &stats) == KVR_OK && stats.entries == 0;
 	a->ttl = o.ttl_ns < 0 ? INT64_MAX : o.ttl_ns;
 	a->stale = a->ttl / 4 < STALE_MAX ? a->ttl / 4 : STALE_MAX;
 	(void)roster_read(a->o.roster);

@@ -56,8 +56,8 @@ may_reset(const struct apply *a, const struct moment *m,
 
 	if (!m->past)
 		return kind == FRAME_RESET || m->now - a->met_at >= SETTLE;
-	return a->empty && kvr_worker_stats(a->k, w->id, &stats) == KVR_OK &&
-	    stats.requests == 0;
+	return a->empty && kvr_worker_stats_get(a->k, w->id,
+	    &stats) == KVR_OK && stats.requests == 0;
 }
 
 /* A peer is at this epoch. false: it is behind. */

@@ -114,7 +114,7 @@ missed(const struct site *s, bool empty, int64_t now)
 	size_t n;
 
 	if (kvr_options_get(s->k, &o) != KVR_OK ||
-	    kvr_stats(s->k, &stats) != KVR_OK ||
+	    kvr_stats_get(s->k, &stats) != KVR_OK ||
 	    kvr_peer_list(s->k, &x, NULL, sizeof(struct kvr_peer), 0, &n) !=
 	    KVR_OK)
 		return 0;

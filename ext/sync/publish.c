@@ -584,7 +584,7 @@ own_load(struct publish *p, const struct roster_worker *w, struct kvr_load *out)
 	uint64_t waiting, blocks;
 
 	if (!others_load(p, w, &others) ||
-	    kvr_worker_stats(p->o.roster->k, w->id, &stats) != KVR_OK)
+	    kvr_worker_stats_get(p->o.roster->k, w->id, &stats) != KVR_OK)
 		return false;
 	waiting = less(stats.prefill_tokens, others.prefill_tokens);
 	blocks = less(stats.active_blocks + stats.output_blocks,

@@ -276,7 +276,7 @@ is_told_by_events(const struct roster *f, const struct roster_worker *w)
 {
 	struct kvr_worker_stats stats = { .size = sizeof(stats) };
 
-	return kvr_worker_stats(f->k, w->id, &stats) == KVR_OK &&
+	return kvr_worker_stats_get(f->k, w->id, &stats) == KVR_OK &&
 	    stats.events_state == KVR_EVENTS_COMPLETE;
 }
 
@@ -316,7 +316,7 @@ is_silent(const struct roster *f, const struct roster_worker *w)
 {
 	struct kvr_worker_stats stats = { .size = sizeof(stats) };
 
-	return kvr_worker_stats(f->k, w->id, &stats) == KVR_OK &&
+	return kvr_worker_stats_get(f->k, w->id, &stats) == KVR_OK &&
 	    stats.events_at <= w->due - PUT_OFF;
 }
 

@@ -370,7 +370,7 @@ put_region(struct output *o, const struct kvr *k)
 
 	l.length = 0;
 	do {
-		error = kvr_stats(k, &s);
+		error = kvr_stats_get(k, &s);
 	} while (try_again(error, &tries));
 	for (i = 0; i < OF_REGION && error == KVR_OK; i++) {
 		if (i == 0 || strcmp(of_region[i].name,
@@ -476,7 +476,7 @@ shown_read(const struct kvr *k, uint64_t id, struct shown *w)
 
 	w->stats.size = sizeof(w->stats);
 	do {
-		error = kvr_worker_stats(k, id, &w->stats);
+		error = kvr_worker_stats_get(k, id, &w->stats);
 		if (error == KVR_OK)
 			error = shown_name(k, id, w);
 	} while (try_again(error, &tries));

@@ -74,7 +74,7 @@ counter_read(const _Atomic uint64_t *counter)
 }
 
 int
-kvr_stats(const struct kvr *k, struct kvr_stats *out)
+kvr_stats_get(const struct kvr *k, struct kvr_stats *out)
 {
 	struct kvr_stats s;
 	struct txn c;
@@ -149,7 +149,7 @@ worker_events(const struct kvr *k, uint32_t slot, struct kvr_worker_stats *w)
 }
 
 int
-kvr_worker_stats(const struct kvr *k, uint64_t worker,
+kvr_worker_stats_get(const struct kvr *k, uint64_t worker,
     struct kvr_worker_stats *out)
 {
 	struct kvr_worker_stats w;

@@ -603,7 +603,7 @@ prompt_blocks_tokens(const struct kvr_prompt *p, uint32_t blocks)
 }
 
 int
-kvr_prompt_info(const struct kvr_prompt *p, struct kvr_prompt_info *out)
+kvr_prompt_info_get(const struct kvr_prompt *p, struct kvr_prompt_info *out)
 {
 	struct kvr_prompt_info info;
 

@@ -91,7 +91,7 @@ state(uint64_t id)
 	static const char *const names[] = { "off", "complete", "degraded" };
 	struct kvr_worker_stats s = { .size = sizeof(s) };
 
-	must(kvr_worker_stats(k, id, &s), "stats");
+	must(kvr_worker_stats_get(k, id, &s), "stats");
 	printf("%s next %" PRIu64 " stored %" PRIu64 " removed %" PRIu64
 	    " cleared %" PRIu64 " restarts %" PRIu64 " lost %" PRIu64 "\n",
 	    names[s.events_state], s.events_next, s.events_stored,
@@ -114,7 +114,7 @@ requests(uint64_t id, bool all)
 {
 	struct kvr_worker_stats s = { .size = sizeof(s) };
 
-	must(kvr_worker_stats(k, id, &s), "stats");
+	must(kvr_worker_stats_get(k, id, &s), "stats");
 	printf("%" PRIu64 "\n", all ? s.lease_opens : s.requests);
 }
 

@@ -110,7 +110,7 @@ ck_state(uint32_t rank, const char *want)
 	uint64_t id;
 
 	ck_assert_int_eq(kvr_worker_find(k, "a", 1, rank, &id), KVR_OK);
-	ck_assert_int_eq(kvr_worker_stats(k, id, &s), KVR_OK);
+	ck_assert_int_eq(kvr_worker_stats_get(k, id, &s), KVR_OK);
 	snprintf(text, sizeof(text), "%s next %" PRIu64 " stored %" PRIu64
 	    " held %" PRIu64 " restarts %" PRIu64, names[s.events_state],
 	    s.events_next, s.events_stored, s.events_held, s.events_restarts);

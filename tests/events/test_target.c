@@ -73,7 +73,7 @@ stats(void)
 {
 	struct kvr_worker_stats s = { .size = sizeof(s) };
 
-	ck_assert_int_eq(kvr_worker_stats(k, target.id, &s), KVR_OK);
+	ck_assert_int_eq(kvr_worker_stats_get(k, target.id, &s), KVR_OK);
 	return s;
 }
 

@@ -121,7 +121,7 @@ choice_choose(struct world *w)
 
 	prompt_draw(w);
 	choice_request(w, &r);
-	must("kvr_prompt_info", kvr_prompt_info(w->p, &info));
+	must("kvr_prompt_info_get", kvr_prompt_info_get(w->p, &info));
 	memset(o, 0, sizeof(o));
 	for (i = 0; i < 4; i++) {
 		o[i].worker = w->worker[i * 5 + pick(w, 5)];

@@ -99,7 +99,7 @@ make(struct world *w, const struct setting *s)
 		o.secret[i] = (unsigned char)rng_next(&w->rng);
 	must("kvr_new", kvr_new(&o, &w->k));
 	must("kvr_prompt_new", kvr_prompt_new(w->k, &w->p));
-	must("kvr_stats", kvr_stats(w->k, &stats));
+	must("kvr_stats_get", kvr_stats_get(w->k, &stats));
 	printf("world %s, %" PRIu64 " cells\n", s->name, stats.cells);
 	prompt_scopes(w);
 	write_policy(w, s->policy);

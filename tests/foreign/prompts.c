@@ -116,7 +116,7 @@ show(struct world *w)
 	uint64_t local = 0, sequence = 0;
 	int error = give(w);
 
-	must("kvr_prompt_info", kvr_prompt_info(w->p, &info));
+	must("kvr_prompt_info_get", kvr_prompt_info_get(w->p, &info));
 	if (info.blocks > 0)
 		must("kvr_prompt_hash", kvr_prompt_hash(w->p, info.blocks - 1,
 		    &local, &sequence));

@@ -299,7 +299,7 @@ look_at_worker(struct world *w, uint64_t id)
 {
 	struct kvr_worker_stats s = { .size = sizeof(s) };
 
-	must("kvr_worker_stats", kvr_worker_stats(w->k, id, &s));
+	must("kvr_worker_stats_get", kvr_worker_stats_get(w->k, id, &s));
 	printf("worker %" PRIx64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %"
 	    PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64
 	    " %u", id, s.entries, s.held_blocks, s.requests,
@@ -318,7 +318,7 @@ look_at_stats(struct world *w)
 {
 	struct kvr_stats s = { .size = sizeof(s) };
 
-	must("kvr_stats", kvr_stats(w->k, &s));
+	must("kvr_stats_get", kvr_stats_get(w->k, &s));
 	printf("stats %" PRIu64 " nodes %" PRIu64 " entries %" PRIu64
 	    " blocks %" PRIu64 " held %" PRIu64 " leases at %" PRId64 "\n",
 	    s.nodes, s.entries, s.blocks, s.held_blocks, s.leases, s.clock);

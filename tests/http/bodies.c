@@ -87,7 +87,7 @@ look(const struct body *b, const struct kvr *k, struct kvr_prompt *p,
 	demand(body_scope(b, k, &out->scope) == KVR_OK);
 	demand(kvr_prompt_end(p, NULL) == KVR_OK);
 	info.size = sizeof(info);
-	demand(kvr_prompt_info(p, &info) == KVR_OK);
+	demand(kvr_prompt_info_get(p, &info) == KVR_OK);
 	demand(info.units == info.blocks);
 	out->units = info.units;
 	if (info.units > 0)

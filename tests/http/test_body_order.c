@@ -395,7 +395,7 @@ START_TEST(messages_apart)
 		    "%s", text);
 		ck_assert_int_eq(bytes > 0, cases[i].outcome == BODY_PROMPT);
 		ck_assert_int_eq(kvr_prompt_end(p, NULL), KVR_OK);
-		ck_assert_int_eq(kvr_prompt_info(p, &info), KVR_OK);
+		ck_assert_int_eq(kvr_prompt_info_get(p, &info), KVR_OK);
 		ck_assert_uint_eq(info.units, 3 + bytes);
 		free(text);
 	}

@@ -251,7 +251,7 @@ expect(const struct taken *next, const char *which, size_t cut)
 	struct kvr_prompt_info info = { .size = sizeof(info) };
 
 	ck_assert_int_eq(kvr_prompt_end(p, NULL), KVR_OK);
-	ck_assert_int_eq(kvr_prompt_info(p, &info), KVR_OK);
+	ck_assert_int_eq(kvr_prompt_info_get(p, &info), KVR_OK);
 	ck_assert_msg(info.units == next->units && bodies_begins(p, next),
 	    "cut %zu: %zu bytes, not %zu, after %s", cut, (size_t)info.units,
 	    (size_t)next->units, which);

@@ -38,7 +38,7 @@ setup(void)
 	explained.kvr = fleet[0].kvr;
 	explained.prompt = prompt;
 	explained.info.size = sizeof(explained.info);
-	ck_assert_int_eq(kvr_prompt_info(prompt, &explained.info), KVR_OK);
+	ck_assert_int_eq(kvr_prompt_info_get(prompt, &explained.info), KVR_OK);
 	explained.scope.digest[0] = 0x1fULL << 56;
 	explained.scope.digest[3] = 0xabc;
 	/* observed prompts have been prefilled */

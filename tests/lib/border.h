@@ -23,7 +23,7 @@ take_stock(void)
 {
 	memset(&before, 0, sizeof(before));
 	before.size = sizeof(before);
-	ck_assert_int_eq(kvr_stats(k, &before), KVR_OK);
+	ck_assert_int_eq(kvr_stats_get(k, &before), KVR_OK);
 }
 
 static inline void
@@ -68,7 +68,7 @@ unharmed(void)
 	struct kvr_overlap v;
 	size_t n;
 
-	ck_assert_int_eq(kvr_stats(k, &now), KVR_OK);
+	ck_assert_int_eq(kvr_stats_get(k, &now), KVR_OK);
 	ck_assert_mem_eq(&now, &before, sizeof(now));
 	ck_assert_int_eq(kvr_match(k, p, 100, &v, sizeof(v), 1, &n), KVR_OK);
 	ck_assert_uint_eq(n, 1);

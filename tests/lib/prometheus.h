@@ -537,11 +537,11 @@ ck_all(const struct kvr *of, uint32_t workers)
 	ck_assert_uint_eq(metrics, REGION_METRICS + WORKER_METRICS);
 	ck_assert_uint_eq(samples, REGION_SAMPLES +
 	    workers * WORKER_SAMPLES);
-	ck_assert_int_eq(kvr_stats(of, &s), KVR_OK);
+	ck_assert_int_eq(kvr_stats_get(of, &s), KVR_OK);
 	for (i = 0; i < REGION_FIELDS; i++)
 		ck_field("kvroute_", &region_fields[i], &s, "", 0);
 	while (kvr_worker_next(of, &worker) == KVR_OK && worker != 0) {
-		ck_assert_int_eq(kvr_worker_stats(of, worker, &w), KVR_OK);
+		ck_assert_int_eq(kvr_worker_stats_get(of, worker, &w), KVR_OK);
 		ck_assert_int_eq(kvr_worker_get(of, worker, &facts), KVR_OK);
 		ck_assert_int_eq(kvr_worker_name(of, worker, name,
 		    KVR_NAME_MAX, &n), KVR_OK);

@@ -134,11 +134,11 @@ START_TEST(struct_sizes)
 	kvr_free(small);
 	memset(&s, 0x5a, sizeof(s));
 	s.size = offsetof(struct kvr_stats, cells);
-	ck_assert_int_eq(kvr_stats(k, &s), KVR_OK);
+	ck_assert_int_eq(kvr_stats_get(k, &s), KVR_OK);
 	ck_assert_uint_eq(s.region_bytes, before.region_bytes);
 	ck_assert_uint_eq(s.cells, UINT64_C(0x5a5a5a5a5a5a5a5a));
 	s.size = 0;
-	ck_assert_int_eq(kvr_stats(k, &s), KVR_EINVAL);
+	ck_assert_int_eq(kvr_stats_get(k, &s), KVR_EINVAL);
 }
 END_TEST
 
@@ -314,7 +314,7 @@ refuses_worker(uint64_t id)
 	ck_assert_int_eq(kvr_events_off(k, id), KVR_EWORKER);
 	ck_assert_int_eq(kvr_worker_remove(k, id), KVR_EWORKER);
 	ck_assert_int_eq(kvr_worker_reset(k, id, &other), KVR_EWORKER);
-	ck_assert_int_eq(kvr_worker_stats(k, id, &s), KVR_EWORKER);
+	ck_assert_int_eq(kvr_worker_stats_get(k, id, &s), KVR_EWORKER);
 	ck_assert_int_eq(kvr_observe(k, p, id, 200, 0, NULL), KVR_EWORKER);
 	ck_assert_int_eq(kvr_lease_open_on(k, p, NULL, id, 200, &d),
 	    KVR_EWORKER);
@@ -483,10 +483,10 @@ START_TEST(absurd_prompts)
 	ck_assert_int_eq(kvr_prompt_hash(q, 1, &a, &b), KVR_EINVAL);
 	ck_assert_int_eq(kvr_prompt_hash(q, SIZE_MAX, &a, &b), KVR_EINVAL);
 	ck_assert_int_eq(kvr_prompt_hash(NULL, 0, &a, &b), KVR_EINVAL);
-	ck_assert_int_eq(kvr_prompt_info(q, NULL), KVR_EINVAL);
-	ck_assert_int_eq(kvr_prompt_info(NULL, &info), KVR_EINVAL);
+	ck_assert_int_eq(kvr_prompt_info_get(q, NULL), KVR_EINVAL);
+	ck_assert_int_eq(kvr_prompt_info_get(NULL, &info), KVR_EINVAL);
 	info.size = 0;
-	ck_assert_int_eq(kvr_prompt_info(q, &info), KVR_EINVAL);
+	ck_assert_int_eq(kvr_prompt_info_get(q, &info), KVR_EINVAL);
 	kvr_prompt_free(q);
 	kvr_prompt_free(NULL);
 	kvr_free(NULL);

@@ -228,7 +228,7 @@ cost_of(const struct kvr_candidate *c)
 	struct kvr_worker_stats s = { .size = sizeof(s) };
 	double load, held, fresh, cost = 0;
 
-	must(kvr_worker_stats(k, c->worker, &s) == KVR_OK);
+	must(kvr_worker_stats_get(k, c->worker, &s) == KVR_OK);
 	load = r.stage == KVR_STAGE_PREFILL ? 0 : load_on(c) / 4;
 	held = cached_on(c->worker) / BLOCK_OF;
 	fresh = fmax(1, (double)p->units - (held + lent(held)) * BLOCK_OF);

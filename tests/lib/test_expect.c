@@ -231,7 +231,7 @@ START_TEST(said_by_events)
 	ck_assert_int_eq(kvr_events_lost(k, id[0], 9), KVR_OK);
 	ck_assert(expected(0) == 448);
 	say_block(9, KVR_EVENT_RESTARTED, 0);
-	ck_assert_int_eq(kvr_worker_stats(k, id[0], &stats), KVR_OK);
+	ck_assert_int_eq(kvr_worker_stats_get(k, id[0], &stats), KVR_OK);
 	ck_assert_uint_eq(stats.events_restarts, 1);
 	ck_assert(expected(0) == 384);
 	say_block(10, KVR_EVENT_STORED, 1); /* pages of a token */

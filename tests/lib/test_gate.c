@@ -355,7 +355,7 @@ passer_by(void)
 	if (getpid() != 1 || open_as(ATTACH, &k) != KVR_OK)
 		_exit(10);
 	(void)kvr_nowait_set(k, 1);
-	if (kvr_stats(k, &s) != KVR_EBUSY)
+	if (kvr_stats_get(k, &s) != KVR_EBUSY)
 		_exit(11);
 	(void)kill(getpid(), SIGKILL); /* without effect on a process 1 */
 	_exit(12);

@@ -56,19 +56,19 @@ get_worker(void *out)
 static int
 get_stats(void *out)
 {
-	return kvr_stats(k, out);
+	return kvr_stats_get(k, out);
 }
 
 static int
 get_worker_stats(void *out)
 {
-	return kvr_worker_stats(k, id[0], out);
+	return kvr_worker_stats_get(k, id[0], out);
 }
 
 static int
 get_info(void *out)
 {
-	return kvr_prompt_info(p, out);
+	return kvr_prompt_info_get(p, out);
 }
 
 static int

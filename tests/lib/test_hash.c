@@ -31,7 +31,7 @@ read_hashes(const struct kvr_prompt *p, struct hashed *out)
 {
 	struct kvr_prompt_info info = { .size = sizeof(info) };
 
-	ck_assert_int_eq(kvr_prompt_info(p, &info), KVR_OK);
+	ck_assert_int_eq(kvr_prompt_info_get(p, &info), KVR_OK);
 	out->n = info.blocks;
 	for (size_t i = 0; i < out->n; i++)
 		ck_assert_int_eq(kvr_prompt_hash(p, i, &out->local[i],

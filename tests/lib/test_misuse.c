@@ -249,13 +249,13 @@ START_TEST(output_overflow)
 	for (i = 0; i < 5; i++) {
 		rc = kvr_lease_output(k, lease, UINT32_MAX, 100, 0);
 		ck_assert(rc == KVR_OK || rc == KVR_EINVAL);
-		ck_assert_int_eq(kvr_worker_stats(k, w, &s), KVR_OK);
+		ck_assert_int_eq(kvr_worker_stats_get(k, w, &s), KVR_OK);
 		ck_assert_uint_ge(s.output_blocks, last);
 		last = s.output_blocks;
 		ck_assert_int_eq(kvr_check(k), KVR_OK);
 	}
 	ck_assert_int_eq(kvr_lease_abort(k, lease, 100, 0), KVR_OK);
-	ck_assert_int_eq(kvr_worker_stats(k, w, &s), KVR_OK);
+	ck_assert_int_eq(kvr_worker_stats_get(k, w, &s), KVR_OK);
 	ck_assert_uint_eq(s.output_blocks, 0);
 	take_stock();
 }
@@ -325,10 +325,10 @@ START_TEST(first_call)
 	o.region_bytes = 1 << 20;
 	for (i = 0; i < sizeof(at) / sizeof(at[0]); i++) {
 		ck_assert_int_eq(kvr_new(&o, &fresh), KVR_OK);
-		ck_assert_int_eq(kvr_stats(fresh, &s), KVR_OK);
+		ck_assert_int_eq(kvr_stats_get(fresh, &s), KVR_OK);
 		ck_assert_int_eq(s.clock, -1);
 		ck_assert_int_eq(kvr_expire(fresh, at[i], 1, NULL), KVR_OK);
-		ck_assert_int_eq(kvr_stats(fresh, &s), KVR_OK);
+		ck_assert_int_eq(kvr_stats_get(fresh, &s), KVR_OK);
 		ck_assert_int_eq(s.clock, at[i]);
 		ck_assert_int_eq(kvr_expire(fresh, INT64_MAX / 2 + 1, 1, NULL),
 		    KVR_ECLOCK);
@@ -351,9 +351,9 @@ START_TEST(null_handles)
 	ck_assert_int_eq(kvr_nowait_set(k, 3), KVR_EINVAL);
 	ck_assert_int_eq(kvr_options_get(NULL, &o), KVR_EINVAL);
 	ck_assert_int_eq(kvr_options_get(k, NULL), KVR_EINVAL);
-	ck_assert_int_eq(kvr_stats(NULL, &before), KVR_EINVAL);
-	ck_assert_int_eq(kvr_stats(k, NULL), KVR_EINVAL);
-	ck_assert_int_eq(kvr_worker_stats(k, w, NULL), KVR_EINVAL);
+	ck_assert_int_eq(kvr_stats_get(NULL, &before), KVR_EINVAL);
+	ck_assert_int_eq(kvr_stats_get(k, NULL), KVR_EINVAL);
+	ck_assert_int_eq(kvr_worker_stats_get(k, w, NULL), KVR_EINVAL);
 	ck_assert_int_eq(kvr_metrics(NULL, NULL, 0, &n), KVR_EINVAL);
 	ck_assert_int_eq(kvr_metrics(k, NULL, 0, NULL), KVR_EINVAL);
 	ck_assert_int_eq(kvr_metrics(k, NULL, 1, &n), KVR_EINVAL);
@@ -433,7 +433,7 @@ START_TEST(null_handles_for_workers)
 	ck_assert_int_eq(kvr_worker_next(k, NULL), KVR_EINVAL);
 	ck_assert_int_eq(kvr_worker_remove(NULL, w), KVR_EINVAL);
 	ck_assert_int_eq(kvr_worker_forget(NULL, w), KVR_EINVAL);
-	ck_assert_int_eq(kvr_worker_stats(NULL, w, &counts), KVR_EINVAL);
+	ck_assert_int_eq(kvr_worker_stats_get(NULL, w, &counts), KVR_EINVAL);
 	ck_assert_uint_eq(other, 99);
 }
 END_TEST

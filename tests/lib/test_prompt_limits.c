@@ -64,8 +64,8 @@ START_TEST(null_and_wrong_unit)
 	    KVR_EINVAL);
 	ck_assert_int_eq(kvr_prompt_set_bytes(NULL, NULL, bytes, 1),
 	    KVR_EINVAL);
-	ck_assert_int_eq(kvr_prompt_info(NULL, &info), KVR_EINVAL);
-	ck_assert_int_eq(kvr_prompt_info(p, NULL), KVR_EINVAL);
+	ck_assert_int_eq(kvr_prompt_info_get(NULL, &info), KVR_EINVAL);
+	ck_assert_int_eq(kvr_prompt_info_get(p, NULL), KVR_EINVAL);
 	ck_assert_int_eq(kvr_prompt_hash(NULL, 0, &w, &w), KVR_EINVAL);
 	ck_assert_int_eq(kvr_prompt_hash(p, 0, NULL, &w), KVR_EINVAL);
 	ck_assert_int_eq(kvr_prompt_hash(p, 0, &w, NULL), KVR_EINVAL);
@@ -349,7 +349,7 @@ START_TEST(info_says)
 	for (uint32_t n = 0; n <= UNITS; n++) {
 		begin(p, NULL);
 		give_units(p, 0, n);
-		ck_assert_int_eq(kvr_prompt_info(p, &info), KVR_OK);
+		ck_assert_int_eq(kvr_prompt_info_get(p, &info), KVR_OK);
 		ck_assert_uint_eq(info.size, sizeof(info));
 		ck_assert_uint_eq(info.units, n);
 		ck_assert_uint_eq(info.tokens,
@@ -360,12 +360,12 @@ START_TEST(info_says)
 	/* A caller with an older struct. */
 	info.size = offsetof(struct kvr_prompt_info, tokens);
 	info.units = info.tokens = 99;
-	ck_assert_int_eq(kvr_prompt_info(p, &info), KVR_OK);
+	ck_assert_int_eq(kvr_prompt_info_get(p, &info), KVR_OK);
 	ck_assert_uint_eq(info.units, UNITS);
 	ck_assert_uint_eq(info.tokens, 99);
 	info.size = sizeof(size_t) - 1;
 	info.units = 98;
-	ck_assert_int_eq(kvr_prompt_info(p, &info), KVR_EINVAL);
+	ck_assert_int_eq(kvr_prompt_info_get(p, &info), KVR_EINVAL);
 	ck_assert_uint_eq(info.units, 98);
 	kvr_prompt_free(p);
 }

@@ -649,8 +649,8 @@ START_TEST(reader_reads)
 	ck_assert_int_eq(kvr_route(k, p, NULL, 30, &d), KVR_EBUSY);
 	ck_assert_int_eq(kvr_match(k, p, 30, NULL, sizeof(struct kvr_overlap),
 	    0, &n), KVR_EBUSY);
-	ck_assert_int_eq(kvr_stats(k, &s), KVR_EBUSY);
-	ck_assert_int_eq(kvr_worker_stats(k, id[0], &of), KVR_EBUSY);
+	ck_assert_int_eq(kvr_stats_get(k, &s), KVR_EBUSY);
+	ck_assert_int_eq(kvr_worker_stats_get(k, id[0], &of), KVR_EBUSY);
 	ck_assert_int_eq(kvr_worker_next(k, &found), KVR_EBUSY);
 	ck_assert_int_eq(kvr_worker_find(k, "1", 1, 0, &found), KVR_EBUSY);
 	ck_assert_int_eq(kvr_policy_get(k, &policy), KVR_EBUSY);

@@ -108,7 +108,7 @@ ck_twins(int64_t now)
 		must(cursor == 0);
 		qsort(entry[i], n[i], sizeof(entry[i][0]), by_place);
 		s[i].size = sizeof(s[i]);
-		must(kvr_worker_stats(twins[i].k, twins[i].worker[0],
+		must(kvr_worker_stats_get(twins[i].k, twins[i].worker[0],
 		    &s[i]) == KVR_OK);
 		give_talk(&twins[i], 0, talks[0].n);
 		must(kvr_match(twins[i].k, twins[i].p, now, found[i],

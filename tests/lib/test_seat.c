@@ -210,7 +210,7 @@ START_TEST(forked)
 	say("abcd");
 	child = fork();
 	if (child == 0) {
-		if (kvr_stats(k, &s) != KVR_ESTATE ||
+		if (kvr_stats_get(k, &s) != KVR_ESTATE ||
 		    kvr_observe(k, p, id[0], 1, 0, NULL) != KVR_ESTATE ||
 		    kvr_route(k, p, NULL, 1, &d) != KVR_ESTATE)
 			test_exit(1);
@@ -218,7 +218,7 @@ START_TEST(forked)
 		    kvr_observe(mine, p, id[0], 1, 0, NULL) != KVR_OK)
 			test_exit(2);
 		kvr_free(k);
-		if (kvr_stats(mine, &s) != KVR_OK)
+		if (kvr_stats_get(mine, &s) != KVR_OK)
 			test_exit(3);
 		kvr_free(mine);
 		test_exit(0);

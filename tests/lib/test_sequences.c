@@ -50,7 +50,7 @@ START_TEST(decided_as_the_original)
 	ck_assert_int_eq(kvr_match(k, twin, 2, found, sizeof(found[0]),
 	    WORKERS, &n), KVR_OK);
 	ck_assert(n == 1 && found[0].blocks == 4);
-	ck_assert_int_eq(kvr_prompt_info(twin, &info), KVR_OK);
+	ck_assert_int_eq(kvr_prompt_info_get(twin, &info), KVR_OK);
 	ck_assert(info.units == 6 && info.blocks == 6 && info.tail == 0);
 	ck_assert_int_eq(kvr_observe(k, twin, id[1], 3, 0, &recorded), KVR_OK);
 	ck_assert_uint_eq(recorded, 6);

@@ -205,7 +205,7 @@ END_TEST
 	X(kvr_worker_next(k, &some)) \
 	X(kvr_worker_remove(k, 99)) \
 	X(kvr_worker_reset(k, 99, &some)) \
-	X(kvr_worker_stats(k, 99, &counted)) \
+	X(kvr_worker_stats_get(k, 99, &counted)) \
 	X(kvr_candidates(k, p, NULL, 1, NULL, 0, 0, &n)) \
 	X(kvr_observe(k, p, 99, 1, 0, NULL)) \
 	X(kvr_expire(k, 1, 1, NULL)) \
@@ -225,7 +225,7 @@ END_TEST
 	    NULL, 0, NULL, 0, 1, 0, NULL)) \
 	X(kvr_events_lost(k, 99, 1)) \
 	X(kvr_events_off(k, 99)) \
-	X(kvr_stats(k, &all)) \
+	X(kvr_stats_get(k, &all)) \
 	X(kvr_metrics(k, NULL, 0, &n)) \
 	X(kvr_check(k)) \
 	X(kvr_entries(k, &some, 1, &e, sizeof(e), 1, &n)) \
@@ -492,8 +492,8 @@ START_TEST(no_call_after_a_fork)
 	REFUSED(kvr_route(k, p, NULL, 1, &d));
 	REFUSED(kvr_candidates(k, p, NULL, 1, &c, sizeof(c), 1, &n));
 	REFUSED(kvr_entries(k, &cursor, 1, &entry, sizeof(entry), 1, &n));
-	REFUSED(kvr_stats(k, &s));
-	REFUSED(kvr_worker_stats(k, id[0], &of));
+	REFUSED(kvr_stats_get(k, &s));
+	REFUSED(kvr_worker_stats_get(k, id[0], &of));
 	REFUSED(kvr_metrics(k, NULL, 0, &n));
 	REFUSED(kvr_check(k));
 	REFUSED(kvr_policy_get(k, &policy));

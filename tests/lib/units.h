@@ -101,7 +101,7 @@ info_of(const struct kvr_prompt *p)
 {
 	struct kvr_prompt_info info = { .size = sizeof(info) };
 
-	ck_assert_int_eq(kvr_prompt_info(p, &info), KVR_OK);
+	ck_assert_int_eq(kvr_prompt_info_get(p, &info), KVR_OK);
 	return info;
 }
 

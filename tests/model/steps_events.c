@@ -352,7 +352,7 @@ same_stream(struct world *w, uint32_t i)
 
 	if (!model_worker_known(w->m, w->names[i].id))
 		return 0;
-	rc = kvr_worker_stats(w->k, w->names[i].id, &s);
+	rc = kvr_worker_stats_get(w->k, w->names[i].id, &s);
 	model_events_stats(w->m, i, &want);
 	if (rc != KVR_OK || s.events_state != want.state ||
 	    s.events_next != want.next)

@@ -118,7 +118,7 @@ stats(const struct kvr *of)
 {
 	struct kvr_stats s = { .size = sizeof(s) };
 
-	must(kvr_stats(of, &s) == KVR_OK);
+	must(kvr_stats_get(of, &s) == KVR_OK);
 	return s;
 }
 

@@ -229,8 +229,8 @@ ck_loads_equal(void)
 	uint32_t i;
 
 	for (i = 0; i < WORKERS; i++) {
-		must(kvr_worker_stats(k, id[i], &a) == KVR_OK &&
-		    kvr_worker_stats(peer, peer_id[i], &b) == KVR_OK);
+		must(kvr_worker_stats_get(k, id[i], &a) == KVR_OK &&
+		    kvr_worker_stats_get(peer, peer_id[i], &b) == KVR_OK);
 		must(a.requests == b.requests &&
 		    a.prefill_tokens == b.prefill_tokens &&
 		    a.active_blocks == b.active_blocks &&

@@ -177,7 +177,7 @@ world_make(struct world *w, const struct ops_config *c,
 	if (kvr_prompt_new(w->k, &w->p) != KVR_OK ||
 	    kvr_options_get(w->k, &w->options) != KVR_OK ||
 	    make_policy(w) != KVR_OK || make_workers(w) != 0 ||
-	    make_scopes(w) != 0 || kvr_stats(w->k, &s) != KVR_OK)
+	    make_scopes(w) != 0 || kvr_stats_get(w->k, &s) != KVR_OK)
 		return world_fail(w, "no world can be made");
 	w->cells_free = s.cells_free;
 	return 0;
@@ -365,7 +365,7 @@ world_prompt(struct world *w, const struct op *o, uint32_t scope, size_t n)
 		return world_fail(w, "prompt: %s", kvr_errname(rc));
 	if (make_path(w) != 0)
 		return -1;
-	rc = kvr_prompt_info(w->p, &info);
+	rc = kvr_prompt_info_get(w->p, &info);
 	if (rc != KVR_OK || info.blocks != w->path.blocks ||
 	    info.units != w->n_tokens ||
 	    info.tokens != world_prompt_tokens(w))

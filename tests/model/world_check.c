@@ -13,7 +13,7 @@ world_reap(struct world *w)
 	struct kvr_stats s = { .size = sizeof(s) };
 	uint64_t n;
 
-	if (kvr_stats(w->k, &s) != KVR_OK ||
+	if (kvr_stats_get(w->k, &s) != KVR_OK ||
 	    s.lease_reaps < w->counts.lease_reaps)
 		return world_fail(w, "kvr_stats failed");
 	n = s.lease_reaps - w->counts.lease_reaps;
@@ -30,7 +30,7 @@ world_glance(struct world *w)
 {
 	struct kvr_stats s = { .size = sizeof(s) };
 	const struct world_counts *n = &w->counts;
-	int rc = kvr_stats(w->k, &s);
+	int rc = kvr_stats_get(w->k, &s);
 
 	if (rc != KVR_OK)
 		return world_fail(w, "kvr_stats: %s", kvr_errname(rc));
@@ -78,7 +78,7 @@ check_loads(struct world *w)
 	int rc;
 
 	for (i = 0; i < w->c->workers; i++) {
-		rc = kvr_worker_stats(w->k, w->names[i].id, &s);
+		rc = kvr_worker_stats_get(w->k, w->names[i].id, &s);
 		if (!model_worker_known(w->m, w->names[i].id)) {
 			if (rc != KVR_EWORKER)
 				return world_fail(w, "w%u should be gone", i);
@@ -163,7 +163,7 @@ world_check_expired(struct world *w)
 	held = model_held(w->m, 0, w->time);
 	blocks = model_blocks(w->m, w->time);
 	want = model_next_due(w->m);
-	if (kvr_stats(w->k, &s) != KVR_OK ||
+	if (kvr_stats_get(w->k, &s) != KVR_OK ||
 	    kvr_next_expiry(w->k, &due) != KVR_OK)
 		return world_fail(w, "kvr_stats or kvr_next_expiry failed");
 	if (w->c->full ? s.held_blocks > held : s.held_blocks != held)
@@ -212,7 +212,7 @@ world_check_empty(struct world *w)
 		rc = kvr_expire(w->k, w->call, 1000, &left);
 	} while (rc == KVR_OK && left > 0 && rounds++ < 10000);
 	if (rc != KVR_OK || left > 0 || kvr_check(w->k) != KVR_OK ||
-	    kvr_stats(w->k, &s) != KVR_OK)
+	    kvr_stats_get(w->k, &s) != KVR_OK)
 		return world_fail(w, "the end: %s, left %u", kvr_errname(rc),
 		    left);
 	ops_totals.splits += s.splits;

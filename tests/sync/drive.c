@@ -187,7 +187,7 @@ watch(struct drive *d, int64_t now)
 	if (now - d->watched < SECOND)
 		return;
 	d->watched = now;
-	must(kvr_stats(d->k, &s), "stats");
+	must(kvr_stats_get(d->k, &s), "stats");
 	if (s.journal_beat >= 0 && now - s.journal_beat > 3 * SECOND)
 		end_brought(d->k, now);
 }

@@ -241,7 +241,8 @@ replica_leases(const struct replica *r)
 {
 	struct kvr_stats stats = { .size = sizeof(stats) };
 
-	return kvr_stats(r->k, &stats) == KVR_OK ? stats.leases : UINT64_MAX;
+	return kvr_stats_get(r->k, &stats) == KVR_OK ? stats.leases
+	    : UINT64_MAX;
 }
 
 uint64_t
@@ -249,6 +250,6 @@ replica_requests(const struct replica *r, char worker)
 {
 	struct kvr_worker_stats stats = { .size = sizeof(stats) };
 
-	return kvr_worker_stats(r->k, replica_worker(r, worker), &stats) ==
+	return kvr_worker_stats_get(r->k, replica_worker(r, worker), &stats) ==
 	    KVR_OK ? stats.requests : UINT64_MAX;
 }

@@ -154,7 +154,7 @@ loads(void)
 	char name[2] = "a";
 
 	for (name[0] = 'a'; name[0] < 'a' + WORKERS; name[0]++) {
-		must(kvr_worker_stats(k, worker(name), &stats), "stats");
+		must(kvr_worker_stats_get(k, worker(name), &stats), "stats");
 		printf("%" PRIu64 " %" PRIu64 "\n", stats.requests,
 		    stats.prefill_tokens);
 	}
@@ -177,7 +177,7 @@ requests(const char *name)
 {
 	struct kvr_worker_stats stats = { .size = sizeof(stats) };
 
-	must(kvr_worker_stats(k, worker(name), &stats), "stats");
+	must(kvr_worker_stats_get(k, worker(name), &stats), "stats");
 	printf("%" PRIu64 "\n", stats.requests);
 }
 
@@ -212,7 +212,7 @@ beat(void)
 {
 	struct kvr_stats stats = { .size = sizeof(stats) };
 
-	must(kvr_stats(k, &stats), "stats");
+	must(kvr_stats_get(k, &stats), "stats");
 	printf("%" PRId64 "\n", stats.journal_beat < 0 ? -1 :
 	    stats.journal_beat / 1000000000);
 }

@@ -277,7 +277,7 @@ START_TEST(unknown_workers_are_not_made)
 	open_on(a, 1, 5, 'e');
 	pass(20 * MS, 0);
 	ck_assert_uint_ge(apply_counts(b->apply).unknown_worker, 2);
-	ck_assert_int_eq(kvr_stats(b->k, &stats), KVR_OK);
+	ck_assert_int_eq(kvr_stats_get(b->k, &stats), KVR_OK);
 	ck_assert_uint_eq(stats.workers, REPLICA_WORKERS);
 	ck_assert_uint_eq(stats.leases, 0);
 	finish();
@@ -367,7 +367,7 @@ START_TEST(figures_of_a_peer)
 	pass(1500 * MS, 0);
 	ck_assert_uint_eq(the_peer(b).leases, 1);
 	ck_assert_uint_eq(the_peer(b).requests, 1);
-	ck_assert_int_eq(kvr_worker_stats(a->k, replica_worker(a, 'b'), &s),
+	ck_assert_int_eq(kvr_worker_stats_get(a->k, replica_worker(a, 'b'), &s),
 	    KVR_OK);
 	ck_assert_uint_gt(s.prefill_tokens, 0);
 	ck_assert_uint_eq(the_peer(b).prefill_tokens, s.prefill_tokens);
@@ -622,7 +622,7 @@ say_cleared(struct replica *r, char worker)
 
 	ck_assert_int_eq(kvr_event_init(&e, sizeof(e)), KVR_OK);
 	e.kind = KVR_EVENT_CLEARED;
-	ck_assert_int_eq(kvr_worker_stats(r->k, id, &stats), KVR_OK);
+	ck_assert_int_eq(kvr_worker_stats_get(r->k, id, &stats), KVR_OK);
 	batch.seq = stats.events_next;
 	ck_assert_int_eq(kvr_events_apply(r->k, id, &batch, &e, sizeof(e), 1,
 	    NULL, 0, NULL, 0, r->now + r->skew, 0, NULL), KVR_OK);
@@ -633,7 +633,7 @@ stats_of(const struct replica *r, char worker)
 {
 	struct kvr_worker_stats stats = { .size = sizeof(stats) };
 
-	ck_assert_int_eq(kvr_worker_stats(r->k, replica_worker(r, worker),
+	ck_assert_int_eq(kvr_worker_stats_get(r->k, replica_worker(r, worker),
 	    &stats), KVR_OK);
 	return stats;
 }

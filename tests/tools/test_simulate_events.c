@@ -36,7 +36,7 @@ stats_of(const struct simulation *s, uint32_t router, uint32_t worker)
 	int n = snprintf(name, sizeof(name), "worker-%u", worker);
 
 	ck_assert_int_eq(kvr_worker_find(k, name, (size_t)n, 0, &id), KVR_OK);
-	ck_assert_int_eq(kvr_worker_stats(k, id, &w), KVR_OK);
+	ck_assert_int_eq(kvr_worker_stats_get(k, id, &w), KVR_OK);
 	return w;
 }
 

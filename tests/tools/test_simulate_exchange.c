@@ -36,7 +36,7 @@ open_leases(const struct simulation *s)
 	uint32_t i;
 
 	for (i = 0; i < s->options.replicas; i++) {
-		ck_assert_int_eq(kvr_stats(s->routers[i].k, &t), KVR_OK);
+		ck_assert_int_eq(kvr_stats_get(s->routers[i].k, &t), KVR_OK);
 		n += t.leases;
 	}
 	return n;
@@ -186,7 +186,7 @@ START_TEST(what_is_told)
 	b = &u.s->routers[1];
 	ck_assert_int_eq(simulate_until(u.s, 300 * MS, &now), KVR_OK);
 	ck_assert_int_eq(kvr_worker_next(b->k, &id), KVR_OK);
-	ck_assert_int_eq(kvr_worker_stats(b->k, id, &w), KVR_OK);
+	ck_assert_int_eq(kvr_worker_stats_get(b->k, id, &w), KVR_OK);
 	ck_assert_uint_eq(w.requests, told[_i % 6].requests);
 	ck_assert_uint_eq(b->booked[0].requests, told[_i % 6].requests);
 	give_simple(&u, 1200, 1, ids, 300 * MS);

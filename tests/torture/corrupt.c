@@ -260,7 +260,7 @@ tell(struct kvr *k, struct corrupt_world *w, uint64_t *id, uint32_t much)
 	struct kvr_event e;
 
 	corrupt_events(w->p, much, &e, names, tokens);
-	demand(kvr_worker_stats(k, *id, &stats) == KVR_OK);
+	demand(kvr_worker_stats_get(k, *id, &stats) == KVR_OK);
 	b.seq = stats.events_next;
 	demand(kvr_events_apply(k, *id, &b, &e, sizeof(e), 1, names,
 	    CORRUPT_NAMES, tokens, CORRUPT_NAMES, w->now, 0, &r) == KVR_OK);

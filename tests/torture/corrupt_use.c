@@ -266,7 +266,7 @@ tell_events(struct corrupt *c, uint64_t id, uint32_t much, uint32_t late)
 	uint64_t names[CORRUPT_NAMES];
 	uint32_t tokens[CORRUPT_NAMES];
 
-	(void)CALL(c, kvr_worker_stats, c->k, id, &stats);
+	(void)CALL(c, kvr_worker_stats_get, c->k, id, &stats);
 	b.seq = late != 0 && stats.events_next > 0 ? stats.events_next - 1
 	    : stats.events_next;
 	corrupt_events(c->w->p, much, &e[0], names, tokens);
@@ -292,7 +292,7 @@ ask_worker(struct corrupt *c, uint64_t id)
 	char name[KVR_NAME_MAX];
 	size_t length = 1;
 
-	(void)CALL(c, kvr_worker_stats, c->k, id, &stats);
+	(void)CALL(c, kvr_worker_stats_get, c->k, id, &stats);
 	if (CALL(c, kvr_worker_name, c->k, id, name, sizeof(name), &length)
 	    == KVR_OK && length > sizeof(name))
 		corrupt_fail(c, "a name of %zu bytes", length);
@@ -434,7 +434,7 @@ ask_region(struct corrupt *c)
 	struct kvr_options options = { .size = sizeof(options) };
 	int64_t due;
 
-	(void)CALL(c, kvr_stats, c->k, &stats);
+	(void)CALL(c, kvr_stats_get, c->k, &stats);
 	read_metrics(c);
 	exchange(c);
 	list_tenants(c);
@@ -499,7 +499,7 @@ begin_anew(struct corrupt *c)
 	struct kvr_stats s = { .size = sizeof(s) };
 
 	(void)CALL(c, kvr_clear, c->k);
-	(void)CALL(c, kvr_stats, c->k, &s);
+	(void)CALL(c, kvr_stats_get, c->k, &s);
 	if (s.nodes != 0 || s.entries != 0 || s.leases != 0 ||
 	    s.cells_free + 1 != s.cells)
 		corrupt_fail(c, "cleared, and not empty");

@@ -286,10 +286,10 @@ static uint64_t
 emptied(struct work *w)
 {
 	struct kvr_stats s = { .size = sizeof(s) };
-	int rc = kvr_stats(w->k, &s);
+	int rc = kvr_stats_get(w->k, &s);
 
 	if (rc != KVR_OK)
-		give_up(w, "kvr_stats", rc);
+		give_up(w, "kvr_stats_get", rc);
 	return s.recoveries;
 }
 

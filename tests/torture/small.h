@@ -44,7 +44,7 @@ stats_of(const struct kvr *k)
 
 	memset(&s, 0, sizeof(s));
 	s.size = sizeof(s);
-	ck_assert_int_eq(kvr_stats(k, &s), KVR_OK);
+	ck_assert_int_eq(kvr_stats_get(k, &s), KVR_OK);
 	return s;
 }
 

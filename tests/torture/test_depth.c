@@ -606,7 +606,7 @@ one_region(uint64_t seed, uint64_t *checked, uint64_t *raced)
 		kvr_prompt_free(t[i].p);
 	}
 	ck_assert_int_eq(kvr_check(k), KVR_OK);
-	ck_assert_int_eq(kvr_stats(k, &s), KVR_OK);
+	ck_assert_int_eq(kvr_stats_get(k, &s), KVR_OK);
 	ck_assert_uint_eq(s.evicted_region + s.truncated, 0);
 	ck_assert_uint_gt(s.expired, 0);
 	ck_assert_uint_gt(s.splits, 0);

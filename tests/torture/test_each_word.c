@@ -107,7 +107,7 @@ read_workers(void)
 	uint32_t i;
 
 	for (i = 0; i < FLEET; i++) {
-		(void)kvr_worker_stats(k, id[i], &s);
+		(void)kvr_worker_stats_get(k, id[i], &s);
 		(void)kvr_worker_get(k, id[i], &facts);
 		(void)kvr_worker_name(k, id[i], name, sizeof(name), &length);
 	}
@@ -189,7 +189,7 @@ read_region(void)
 	size_t length;
 
 	(void)kvr_check(k);
-	(void)kvr_stats(k, &s);
+	(void)kvr_stats_get(k, &s);
 	(void)kvr_policy_get(k, &policy);
 	(void)kvr_options_get(k, &o);
 	(void)kvr_next_expiry(k, &due);

@@ -152,7 +152,7 @@ START_TEST(whole_or_lost)
 		ck_assert_ptr_null(wrong);
 	}
 	ck_assert_uint_gt(seen[0] + seen[1] + seen[2], 0);
-	ck_assert_int_eq(kvr_stats(k, &s), KVR_OK);
+	ck_assert_int_eq(kvr_stats_get(k, &s), KVR_OK);
 	ck_assert_uint_gt(s.journal_written, KVR_JOURNAL_MIN);
 	ck_assert_int_eq(kvr_journal_read(k, &position, 2, &r, NULL, 0),
 	    KVR_EOVERRUN);

@@ -146,7 +146,7 @@ own_stats(uint32_t worker, struct kvr_worker_stats *s)
 {
 	memset(s, 0, sizeof(*s));
 	s->size = sizeof(*s);
-	must(kvr_worker_stats(k, ID(worker), s) == KVR_OK);
+	must(kvr_worker_stats_get(k, ID(worker), s) == KVR_OK);
 	/* those are the fleet's too; and how a path is split, all workers' */
 	s->prefill_rate = s->backlog = 0;
 	s->entries = 0;

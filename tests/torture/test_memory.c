@@ -211,7 +211,7 @@ START_TEST(full_of_pinned_leases)
 	ck_assert_uint_eq(stats_of(k).leases, 0);
 	ck_assert_int_eq(kvr_check(k), KVR_OK);
 	for (i = 0; i < 2; i++) {
-		ck_assert_int_eq(kvr_worker_stats(k, w[i], &s), KVR_OK);
+		ck_assert_int_eq(kvr_worker_stats_get(k, w[i], &s), KVR_OK);
 		ck_assert_uint_eq(s.requests, 0);
 		ck_assert_uint_eq(s.prefill_tokens, 0);
 		ck_assert_uint_eq(s.active_blocks, 0);

@@ -53,7 +53,7 @@ one_call(uint64_t *chance, struct kvr_prompt *p, uint64_t worker)
 
 	switch (plain_random(chance) % 6) {
 	case 0:
-		return kvr_stats(k, &s);
+		return kvr_stats_get(k, &s);
 	case 1:
 		return kvr_lease_open(k, p, NULL, now, &d);
 	case 2:

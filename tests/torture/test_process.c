@@ -67,7 +67,7 @@ stats(void)
 {
 	struct kvr_stats s = { .size = sizeof(s) };
 
-	ck_assert_int_eq(kvr_stats(k, &s), KVR_OK);
+	ck_assert_int_eq(kvr_stats_get(k, &s), KVR_OK);
 	return s;
 }
 
@@ -217,7 +217,7 @@ nothing_is_left(void)
 	ck_assert_uint_eq(stats().entries, 0);
 	ck_assert_uint_eq(stats().cells_free, stats().cells - 1);
 	while (kvr_worker_next(k, &id) == KVR_OK && id != 0) {
-		ck_assert_int_eq(kvr_worker_stats(k, id, &w), KVR_OK);
+		ck_assert_int_eq(kvr_worker_stats_get(k, id, &w), KVR_OK);
 		ck_assert_uint_eq(w.requests + w.prefill_tokens +
 		    w.active_blocks + w.output_blocks, 0);
 	}

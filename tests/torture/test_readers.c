@@ -155,12 +155,12 @@ look_at(enum looked at, struct kvr_prompt *own, uint64_t worker)
 
 	switch (at) {
 	case AT_FACTS:   return kvr_worker_get(only, worker, &facts);
-	case AT_STATS:   return kvr_worker_stats(only, worker, &w);
+	case AT_STATS:   return kvr_worker_stats_get(only, worker, &w);
 	case AT_NAME:    return kvr_worker_name(only, worker, text, 9, &n);
 	case AT_FIND:    return kvr_worker_find(only, "0", 1, 0, &other);
 	case AT_NEXT:    return kvr_worker_next(only, &other);
 	case AT_POLICY:  return kvr_policy_get(only, &y);
-	case AT_ALL:     return kvr_stats(only, &s);
+	case AT_ALL:     return kvr_stats_get(only, &s);
 	case AT_DUE:     return kvr_next_expiry(only, &due);
 	case AT_MATCH:
 		return kvr_match(only, own, 1, found, sizeof(found[0]),

@@ -248,7 +248,7 @@ compare_ends(struct party *t, size_t n)
 		    t[i].wrong);
 		held += model_held(t[i].m, 0, NOW);
 		for (j = 0; j < OWN; j++) {
-			ck_assert_int_eq(kvr_worker_stats(t[0].k,
+			ck_assert_int_eq(kvr_worker_stats_get(t[0].k,
 			    t[i].worker[j], &s), KVR_OK);
 			ck_assert_uint_eq(s.held_blocks, model_held(t[i].m,
 			    t[i].worker[j], NOW));
@@ -256,7 +256,7 @@ compare_ends(struct party *t, size_t n)
 			ck_assert_uint_eq(s.active_blocks, 0);
 		}
 	}
-	ck_assert_int_eq(kvr_stats(t[0].k, &all), KVR_OK);
+	ck_assert_int_eq(kvr_stats_get(t[0].k, &all), KVR_OK);
 	ck_assert_uint_eq(all.held_blocks, held);
 	ck_assert_uint_eq(all.leases, 0);
 	ck_assert_uint_gt(all.splits, 0);
@@ -346,7 +346,7 @@ look(void *argument)
 		    kvr_entries(t->k, &cursor, NOW, e, sizeof(e[0]), 16,
 		    &n) != KVR_OK ||
 		    kvr_worker_next(t->k, &id) != KVR_OK ||
-		    kvr_stats(t->k, &s) != KVR_OK)
+		    kvr_stats_get(t->k, &s) != KVR_OK)
 			wrong(t, "a reader failed");
 	}
 	(void)run(t, 0);
@@ -422,7 +422,7 @@ child_main(uint32_t number, uint64_t seed, void *not_here)
 	for (i = 0; i < OWN; i++) {
 		struct kvr_worker_stats s = { .size = sizeof(s) };
 
-		if (kvr_worker_stats(k, t.worker[i], &s) != KVR_OK ||
+		if (kvr_worker_stats_get(k, t.worker[i], &s) != KVR_OK ||
 		    s.held_blocks != model_held(t.m, t.worker[i], NOW))
 			return 5;
 	}
@@ -462,7 +462,7 @@ START_TEST(two_processes)
 	for (i = 0; i < 2; i++)
 		expect_exit(child[i], 0);
 	ck_assert_int_eq(kvr_check(k), KVR_OK);
-	ck_assert_int_eq(kvr_stats(k, &s), KVR_OK);
+	ck_assert_int_eq(kvr_stats_get(k, &s), KVR_OK);
 	ck_assert_uint_gt(s.held_blocks, 0);
 	ck_assert_uint_eq(s.workers, 2 * OWN);
 	ck_assert_uint_eq(s.leases, 0);
@@ -512,13 +512,13 @@ START_TEST(dead_owner_is_reaped)
 	expect_exit(child, 0);
 	r.owner = 78;
 	ck_assert_int_eq(kvr_lease_open(k, t.p, &r, NOW, &d), KVR_OK);
-	ck_assert_int_eq(kvr_stats(k, &s), KVR_OK);
+	ck_assert_int_eq(kvr_stats_get(k, &s), KVR_OK);
 	ck_assert_uint_eq(s.leases, 6);
 	ck_assert_int_eq(kvr_owner_reap(k, 77, NOW, &at, &ended),
 	    KVR_OK);
 	ck_assert_uint_eq(at, 0);
 	ck_assert_uint_eq(ended, 5);
-	ck_assert_int_eq(kvr_stats(k, &s), KVR_OK);
+	ck_assert_int_eq(kvr_stats_get(k, &s), KVR_OK);
 	ck_assert_uint_eq(s.leases, 1);
 	ck_assert_uint_eq(s.lease_reaps, 5);
 	ck_assert_int_eq(kvr_lease_finish(k, d.lease, NULL, NOW, 0), KVR_OK);

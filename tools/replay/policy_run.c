@@ -109,7 +109,7 @@ take_over(struct pass *r)
 	int e;
 
 	s.size = sizeof(s);
-	e = kvr_stats(r->k, &s);
+	e = kvr_stats_get(r->k, &s);
 	if (e != KVR_OK || s.clock < 0)
 		return e;
 	r->since = s.clock;

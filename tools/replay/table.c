@@ -88,7 +88,7 @@ table_work_out(const struct report *about, const struct pass *r, double *f)
 	int e;
 
 	s.size = sizeof(s);
-	e = kvr_stats(pass_region(r), &s);
+	e = kvr_stats_get(pass_region(r), &s);
 	if (e != KVR_OK)
 		return e;
 	f[WORKERS] = pass_options(r)->workers;

@@ -118,7 +118,8 @@ check_router(const struct simulation *s, uint32_t number, uint32_t worker,
 		return KVR_ECORRUPT;
 	if (router->k == NULL || s->absent[worker])
 		return KVR_OK;
-	e = kvr_worker_stats(router->k, fleet_id(router->fleet, worker), &w);
+	e = kvr_worker_stats_get(router->k, fleet_id(router->fleet, worker),
+	    &w);
 	if (e != KVR_OK)
 		return e;
 	if (w.requests != x.waiting + x.running ||

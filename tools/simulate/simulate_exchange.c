@@ -228,7 +228,7 @@ enqueue_message(struct simulation *s, uint64_t to, const struct notice *n,
 	size_t count = n->n_list, i;
 	struct message *m;
 	uint64_t whole;
-	int e = hashes ? kvr_prompt_info(p, &info) : KVR_OK;
+	int e = hashes ? kvr_prompt_info_get(p, &info) : KVR_OK;
 
 	if (e != KVR_OK)
 		return e;

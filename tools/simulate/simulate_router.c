@@ -266,7 +266,7 @@ simulate_index_stats(const struct simulation *s, struct kvr_stats *sum)
 	for (i = 0; e == KVR_OK && i < s->options.replicas; i++) {
 		if (s->routers[i].k == NULL)
 			continue;
-		e = kvr_stats(s->routers[i].k, &t);
+		e = kvr_stats_get(s->routers[i].k, &t);
 		if (e == KVR_OK)
 			add_stats(sum, &t);
 	}

@@ -62,7 +62,7 @@ own_sums(const struct simulation *s, const struct router *router,
 	if (s->absent[worker])
 		return KVR_OK;
 	if (router->k != NULL) {
-		e = kvr_worker_stats(router->k, fleet_id(router->fleet,
+		e = kvr_worker_stats_get(router->k, fleet_id(router->fleet,
 		    worker), &w);
 		*out = (struct sums){ w.requests, w.prefill_tokens,
 		    w.active_blocks + w.output_blocks };

@@ -238,7 +238,7 @@ worker_read(struct json *j, const struct kvr *k, uint64_t id, struct worker *w)
 	if (error != KVR_OK)
 		return false;
 	do
-		error = kvr_worker_stats(k, id, &w->stats);
+		error = kvr_worker_stats_get(k, id, &w->stats);
 	while (status_again(j->to, error));
 	if (error != KVR_OK)
 		return false;
@@ -361,7 +361,7 @@ index_read(struct json *j, const struct kvr *k, struct kvr_stats *s,
 	if (k == NULL)
 		return;
 	do
-		error = kvr_stats(k, s);
+		error = kvr_stats_get(k, s);
 	while (status_again(j->to, error));
 	if (error != KVR_OK)
 		return;

@@ -121,7 +121,7 @@ outlive(const char *path, const char *program)
 	printf("found after %lld ms\n",
 	    (long long)(kvr_clock_now() - since) / 1000000);
 	demand(kvr_clock_now() - since < 2000 * INT64_C(1000000), "soon");
-	must(kvr_stats(k, &s), "stats");
+	must(kvr_stats_get(k, &s), "stats");
 	demand(s.recoveries == 1, "one recovery");
 }
 
