@@ -36,14 +36,26 @@ boot_id(unsigned char *id)
 	return n == KVR_BOOT_ID_BYTES;
 }
 
-/* In an existing region the workers are already registered. */
+/*
+ * The workers of this run, with their facts of today. Those that an earlier run
+ * has left, and this one does not name, are removed.
+ */
 static int
-enrol(struct kvr *k, const char *name)
+enrol(struct kvr *k)
 {
-	uint64_t id;
-	int e = kvr_worker_add(k, name, strlen(name), NULL, &id);
+	static const char *const names[] = { "gpu-0", "gpu-1" };
+	uint64_t ids[2];
+	uint32_t removed;
+	int e = KVR_OK, i;
 
-	return e == KVR_EEXIST ? KVR_OK : e;
+	for (i = 0; i < 2 && e == KVR_OK; i++)
+		e = kvr_worker_put(k, names[i], strlen(names[i]), NULL,
+		    &ids[i]);
+	if (e == KVR_OK)
+		e = kvr_worker_keep(k, ids, 2, &removed);
+	if (e == KVR_OK && removed > 0)
+		printf("%u workers are gone\n", (unsigned)removed);
+	return e;
 }
 
 static int
@@ -70,6 +82,21 @@ send(struct kvr *k)
 	return e;
 }
 
+/* The region was made with other options, which can only be made anew. */
+static void
+explain(const char *path, const struct kvr_options *options)
+{
+	const char *name;
+	struct kvr *k;
+
+	if (kvr_open(path, strlen(path), KVR_OPEN_READONLY, NULL, &k) != KVR_OK)
+		return;
+	name = kvr_options_fault(k, options);
+	if (name != NULL)
+		fprintf(stderr, "restart: the region has another %s\n", name);
+	kvr_free(k);
+}
+
 static int
 start(const char *path)
 {
@@ -84,11 +111,11 @@ start(const char *path)
 		puts("this system has no boot id");
 	e = kvr_open(path, strlen(path), KVR_OPEN_CREATE | KVR_OPEN_ATTACH,
 	    &options, &k);
+	if (e == KVR_EMISMATCH)
+		explain(path, &options);
 	if (e != KVR_OK)
 		return e;
-	e = enrol(k, "gpu-0");
-	if (e == KVR_OK)
-		e = enrol(k, "gpu-1");
+	e = enrol(k);
 	if (e == KVR_OK)
 		e = send(k);
 	kvr_free(k);

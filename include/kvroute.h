@@ -57,10 +57,11 @@ enum kvr_error {
 	KVR_ETOOSMALL = -3,   /* region memory is too small for these options */
 	KVR_EFORMAT = -4,     /* not a region or saved prompt, or damaged */
 	KVR_EVERSION = -5,    /* the same, but of another format version */
-	KVR_EMISMATCH = -6,   /* other options, or PID namespace */
+	KVR_EMISMATCH = -6,   /* other options (kvr_options_fault names */
+	                      /* one), or PID namespace */
 	KVR_ECLOCK = -7,      /* `now` is negative, or 30 days ahead */
 	KVR_EWORKER = -8,     /* no such worker: unknown, removed or reset */
-	KVR_EEXIST = -9,      /* a worker of this name and rank exists */
+	KVR_EEXIST = -9,      /* the worker, or the file, exists already */
 	KVR_EFULL = -10,      /* no room for another worker or handle */
 	KVR_ELEASE = -11,     /* no such lease: never opened, or ended */
 	KVR_ESTATE = -12,     /* the call does not fit the object's state */
@@ -635,8 +636,8 @@ int kvr_new_at(const struct kvr_options *options, void *memory, size_t bytes,
     struct kvr **out);
 /*
  * Attaches to memory that kvr_new_at formatted, here or in another process,
- * at any address. If options is not NULL, unit, block size, hash, eagle,
- * worker limit and a given secret must match: KVR_EMISMATCH.
+ * at any address. options, if not NULL: KVR_EMISMATCH if the region was made
+ * with others; but times and max_prompt_blocks are those given from now on.
  */
 int kvr_attach_at(const struct kvr_options *options, void *memory,
     size_t bytes, struct kvr **out);
@@ -651,9 +652,10 @@ enum kvr_open_flags {
  * A region in a file, for any number of processes at once; it outlives them.
  * CREATE alone: KVR_EEXIST if the file is there; ATTACH alone: KVR_ESYSTEM
  * (ENOENT) if it is not; both: whichever applies. options: as for kvr_new and
- * kvr_attach_at. A region is made of a file that is empty, zero throughout or
- * left unfinished by a creator that died; any other that is not a region, or is
- * damaged, is KVR_EFORMAT and stays as it is. The first to attach after all
+ * kvr_attach_at, but READONLY changes nothing: all must match. A region is made
+ * of a file that is empty, zero throughout or left unfinished by a creator that
+ * died; any other that is not a region, or is damaged, is KVR_EFORMAT and stays
+ * as it is. The first to attach after all
  * others are gone checks the index and empties it if it is broken.
  */
 int kvr_open(const char *path, size_t path_len, uint32_t flags,
@@ -662,7 +664,7 @@ int kvr_open(const char *path, size_t path_len, uint32_t flags,
  * The same on a descriptor of yours, such as a memfd sealed against shrinking;
  * it may be closed afterwards. Owner and mode are not checked. No file lock is
  * taken: creation must be complete before others attach. A file that is not
- * empty keeps its size.
+ * empty keeps its size: region_bytes is ignored.
  */
 int kvr_open_fd(int fd, uint32_t flags, const struct kvr_options *options,
     struct kvr **out);
@@ -838,6 +840,25 @@ int kvr_choose(const struct kvr *k, struct kvr_prompt *p,
 
 /* n whole blocks by their local hashes instead of their tokens or bytes. */
 int kvr_prompt_locals(struct kvr_prompt *p, const uint64_t *hashes, size_t n);
+
+/*
+ * Why options are refused, or would be: the name of a field, such as "ttl_ns";
+ * NULL: none is wrong. k NULL: one that is not valid, or region_bytes if they
+ * are too few. Else also one that is not the region's; a handle opened without
+ * options answers after KVR_EMISMATCH.
+ */
+const char *kvr_options_fault(const struct kvr *k,
+    const struct kvr_options *options);
+
+/* kvr_worker_add; or, if it exists, kvr_worker_set. *id is its id. */
+int kvr_worker_put(struct kvr *k, const char *name, size_t name_len,
+    const struct kvr_worker *facts, uint64_t *id);
+/*
+ * Removes all workers but these; *removed (may be NULL) counts them.
+ * KVR_EWORKER: one of these was removed or reset; then nothing has changed.
+ */
+int kvr_worker_keep(struct kvr *k, const uint64_t *ids, size_t n,
+    uint32_t *removed);
 
 /* The load that a source has set by kvr_worker_set_load, as in force. */
 int kvr_worker_get_load(const struct kvr *k, uint64_t id, uint32_t source,

@@ -119,14 +119,33 @@ file_make(ngx_http_kvroute_srv_conf_t *up, struct kvr **k)
 	    trust_flags(), k);
 }
 
+/* The option that a region which exists was made without; "" if unknown. */
+static const char *
+other_option(ngx_http_kvroute_srv_conf_t *up)
+{
+	const char *name;
+	struct kvr *k;
+
+	if (kvr_open((const char *)up->path.data, up->path.len,
+	    KVR_OPEN_READONLY | trust_flags(), NULL, &k) != KVR_OK)
+		return "";
+	name = kvr_options_fault(k, &up->options);
+	kvr_free(k);
+	return name != NULL ? name : "";
+}
+
 /* Logs the error; always NGX_ERROR. */
 static ngx_int_t
 file_complain(ngx_http_kvroute_srv_conf_t *up, ngx_log_t *log,
     const char *whose, int error)
 {
-	ngx_log_error(NGX_LOG_EMERG, log, error == KVR_ESYSTEM ? ngx_errno : 0,
-	    "kvroute of upstream \"%V\": %V%s%s: %s", &up->upstream->host,
-	    &up->path, *whose == '\0' ? "" : ", ", whose, kvr_strerror(error));
+	int saved = ngx_errno;
+	const char *option = error == KVR_EMISMATCH ? other_option(up) : "";
+
+	ngx_log_error(NGX_LOG_EMERG, log, error == KVR_ESYSTEM ? saved : 0,
+	    "kvroute of upstream \"%V\": %V%s%s: %s%s%s", &up->upstream->host,
+	    &up->path, *whose == '\0' ? "" : ", ", whose, kvr_strerror(error),
+	    *option == '\0' ? "" : " Another is ", option);
 	return NGX_ERROR;
 }
 

@@ -269,6 +269,8 @@ file_attach(const struct file *f, struct kvr *k)
 		error = region_attach(k->mapped, f->bytes, k);
 	if (error == KVR_OK && f->given)
 		error = options_match(f->options, k);
+	if (error == KVR_OK && f->given && has_flag(f, KVR_OPEN_READONLY))
+		error = options_match_limits(f->options, k);
 	return error;
 }
 
@@ -286,8 +288,10 @@ file_join(struct file *f, struct kvr *k)
 		error = file_sit(f, k);
 	if (error != KVR_OK)
 		return error;
-	return f->path != NULL && f->gate.alone ? recover_alone(k, boot_id)
+	error = f->path != NULL && f->gate.alone ? recover_alone(k, boot_id)
 	    : recover_shared(k, boot_id, f->path != NULL);
+	return error == KVR_OK && f->given ? recover_limits(k, f->options)
+	    : error;
 }
 
 static int

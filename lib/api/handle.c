@@ -133,6 +133,8 @@ kvr_attach_at(const struct kvr_options *options, void *memory, size_t bytes,
 		error = take_seat(k);
 	if (error == KVR_OK)
 		error = recover_shared(k, o.boot_id, false);
+	if (error == KVR_OK && options != NULL)
+		error = recover_limits(k, &o);
 	if (error != KVR_OK) {
 		kvr_free(k);
 		return error;
@@ -296,9 +298,10 @@ or_later(int error)
 	return error == KVR_EFULL ? KVR_EBUSY : error;
 }
 
-int
-kvr_worker_add(struct kvr *k, const char *name, size_t name_len,
-    const struct kvr_worker *facts, uint64_t *id)
+/* put: one that exists is changed. */
+static int
+add_worker(struct kvr *k, const char *name, size_t name_len,
+    const struct kvr_worker *facts, bool put, uint64_t *id)
 {
 	struct kvr_worker w;
 	struct txn c;
@@ -316,9 +319,27 @@ kvr_worker_add(struct kvr *k, const char *name, size_t name_len,
 	if (error == KVR_EFULL && k->region->workers < k->layout.names &&
 	    lease_detach_retired(k))
 		error = or_later(worker_add(k, name, name_len, &w, &slot));
+	if (error == KVR_EEXIST && put) {
+		worker_set(k, slot, &w);
+		error = KVR_OK;
+	}
 	if (error == KVR_OK)
 		*id = worker_id(k, slot);
 	return txn_write_end(k, NULL, error);
+}
+
+int
+kvr_worker_add(struct kvr *k, const char *name, size_t name_len,
+    const struct kvr_worker *facts, uint64_t *id)
+{
+	return add_worker(k, name, name_len, facts, false, id);
+}
+
+int
+kvr_worker_put(struct kvr *k, const char *name, size_t name_len,
+    const struct kvr_worker *facts, uint64_t *id)
+{
+	return add_worker(k, name, name_len, facts, true, id);
 }
 
 int
@@ -412,57 +433,6 @@ kvr_worker_set(struct kvr *k, uint64_t id, const struct kvr_worker *facts)
 	else
 		error = KVR_EWORKER;
 	return txn_write_end(k, NULL, error);
-}
-
-int
-kvr_worker_set_load(struct kvr *k, uint64_t id, uint32_t source,
-    const struct kvr_load *load)
-{
-	struct kvr_load l;
-	struct txn c;
-	uint32_t slot;
-	int error;
-
-	memset(&l, 0, sizeof(l));
-	if (k == NULL || load == NULL || source >= KVR_LOAD_SOURCES)
-		return KVR_EINVAL;
-	error = struct_get(&l, sizeof(l), load);
-	if (error == KVR_OK && !worker_load_ok(&l))
-		error = KVR_EINVAL;
-	if (error == KVR_OK)
-		error = txn_write_begin(k, &c, 0, 0);
-	if (error != KVR_OK)
-		return error;
-	if (worker_slot(k, id, &slot))
-		worker_set_load(k, slot, source, &l);
-	else
-		error = KVR_EWORKER;
-	return txn_write_end(k, NULL, error);
-}
-
-int
-kvr_worker_get_load(const struct kvr *k, uint64_t id, uint32_t source,
-    struct kvr_load *out)
-{
-	struct kvr_load l;
-	struct txn c;
-	uint32_t slot;
-	int error;
-
-	if (k == NULL || out == NULL || source >= KVR_LOAD_SOURCES ||
-	    !struct_has_size(out->size))
-		return KVR_EINVAL;
-	error = txn_read_locked(k, &c, 0);
-	if (error != KVR_OK)
-		return error;
-	if (worker_slot(k, id, &slot))
-		worker_get_load(k, slot, source, &l);
-	else
-		error = KVR_EWORKER;
-	error = txn_read_end(k, &c, error);
-	if (error == KVR_OK)
-		struct_put(out, out->size, &l, sizeof(l));
-	return error;
 }
 
 int

@@ -31,6 +31,7 @@
 #include "recover.h"
 
 #include "check.h"
+#include "options.h"
 #include "parts.h"
 #include "policy.h"
 #include "txn.h"
@@ -151,6 +152,7 @@ recover_alone(struct kvr *k, const unsigned char *boot_id)
 		return error;
 	change_begin(r);
 	recover_policy(k);
+	options_recover(k);
 	if (error == KVR_EINEXACT)
 		error = check_mend(k);
 	if (error == KVR_ECORRUPT)
@@ -187,4 +189,19 @@ recover_shared(struct kvr *k, const unsigned char *boot_id, bool wait)
 	change_end(r);
 	region_unlock(k);
 	return KVR_OK;
+}
+
+int
+recover_limits(struct kvr *k, const struct kvr_options *o)
+{
+	struct txn c;
+	int error;
+
+	if (options_match_limits(o, k) == KVR_OK)
+		return KVR_OK;
+	error = txn_write_begin(k, &c, 0, 0);
+	if (error != KVR_OK)
+		return error;
+	options_apply(o, k);
+	return txn_write_end(k, NULL, KVR_OK);
 }

@@ -34,6 +34,7 @@
 #include "id.h"
 #include "journal.h"
 #include "lease_walk.h"
+#include "options.h"
 #include "parts.h"
 #include "retain.h"
 #include "seat.h"
@@ -88,6 +89,7 @@ txn_recover(struct kvr *k)
 {
 	/* a reader that sees any of this must find that seq is odd */
 	atomic_thread_fence(memory_order_release);
+	options_recover(k);
 	if (k->region->clock < -1 || k->region->clock > CLOCK_MAX)
 		write_once(k->region->clock, -1);
 	if (k->region->lease_number >= ID_LEASE_MAX)

@@ -19,7 +19,7 @@ static const struct {
 	    "The region, the prompt or the scope was made for other options." },
 	{ "KVR_ECLOCK", "The time is negative or 30 days ahead." },
 	{ "KVR_EWORKER", "There is no such worker." },
-	{ "KVR_EEXIST", "A worker of this name and rank exists." },
+	{ "KVR_EEXIST", "It exists already: the worker, or the file." },
 	{ "KVR_EFULL", "The region has no room for another worker or handle." },
 	{ "KVR_ELEASE", "There is no such lease." },
 	{ "KVR_ESTATE", "The call does not fit the state of the object." },

@@ -198,9 +198,11 @@ lease_orphaned(const struct kvr *k, const struct lease *l)
 uint32_t
 lease_blocks(const struct kvr *k, const struct kvr_prompt *p)
 {
-	uint32_t max = k->region->seal.max_prompt_blocks;
+	uint64_t max = read_once(k->region->limits.prompt_blocks);
 
-	return p->blocks < max ? p->blocks : max;
+	if (max > RECORD_MAX)
+		max = RECORD_MAX; /* it is damaged */
+	return p->blocks < max ? p->blocks : (uint32_t)max;
 }
 
 /* Expected output. */

@@ -93,7 +93,7 @@ void
 lease_reap_old(struct kvr *k, int64_t now, uint32_t budget)
 {
 	const struct region *r = k->region;
-	int64_t limit = r->seal.lease_limit;
+	int64_t limit = read_once(r->limits.lease);
 
 	for (; walk_on(k, r->lease_first, budget) && limit >= 0; budget--) {
 		uint32_t lease = r->lease_first;

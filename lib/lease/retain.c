@@ -278,7 +278,7 @@ retain_decide(struct kvr *k, uint32_t slot)
 	write_once(s->mode, mode);
 	put_once(s->ttl, mode == KVR_RETAIN_TTL ? region_ttl(k)
 	    : mode == KVR_RETAIN_EVENTS ? TTL_NEVER
-	    : k->region->seal.idle_limit);
+	    : k->region->limits.idle);
 	order_settle(k, slot);
 }
 

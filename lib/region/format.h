@@ -510,10 +510,9 @@ struct seal {
 	uint32_t version;
 	uint32_t byte_order;
 	uint64_t bytes;
-	int64_t ttl, lease_limit, idle_limit;
-	uint32_t max_workers, max_prompt_blocks;
+	uint32_t max_workers;
 	uint32_t kind;       /* enum region_kind */
-	uint32_t affinity_entries;
+	uint64_t affinity_entries;
 	uint64_t room;       /* REGION_MEMORY: number of the PID namespace */
 	uint64_t journal_bytes;
 	uint64_t event_blocks;
@@ -521,6 +520,13 @@ struct seal {
 	struct hash_rule rule;
 	uint64_t table_key[12]; /* never leaves the region */
 	struct layout layout;
+};
+
+/* Options that a handle which opens the region may change: options.c. */
+struct limits {
+	int64_t ttl, lease, idle;
+	uint64_t prompt_blocks;
+	uint64_t digest;     /* of the limits: another one is damage */
 };
 
 struct counts {
@@ -570,6 +576,7 @@ struct region {
 	/* durable, changed by writers */
 	/* boot id when the region was last used, or 0 */
 	_Alignas(CELL) unsigned char boot_id[KVR_BOOT_ID_BYTES];
+	struct limits limits;
 	uint32_t workers;
 	uint32_t name_free;  /* free names: number + 1 */
 	uint32_t slot_free;  /* free slots, linked by `name`: slot + 1 */

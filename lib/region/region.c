@@ -163,7 +163,6 @@ handle_open(struct kvr *k, struct region *r, const struct seal *seal)
 	if (l->peers_at == l->node_buckets_at)
 		k->peers = NULL;
 	loads_open(k);
-	k->ttl = seal->ttl;
 	k->rule = seal->rule;
 	memcpy(k->table_key, seal->table_key, sizeof(k->table_key));
 }
@@ -181,7 +180,6 @@ region_view(const struct kvr *k, struct kvr *view)
 	memset(&seal, 0, sizeof(seal));
 	seal.layout = k->layout;
 	seal.kind = k->kind;
-	seal.ttl = k->ttl;
 	seal.rule = k->rule;
 	memcpy(seal.table_key, k->table_key, sizeof(seal.table_key));
 	memset(view, 0, sizeof(*view));
@@ -200,23 +198,35 @@ names_init(struct kvr *k)
 	k->region->name_free = 1;
 }
 
+struct limits
+region_limits(const struct kvr_options *o, const struct layout *layout)
+{
+	struct limits l = { o->ttl_ns, o->lease_limit_ns, o->idle_limit_ns,
+		o->max_prompt_blocks == KVR_AUTO ? layout->cells / 8 * PIECE
+		: o->max_prompt_blocks, 0 };
+
+	if (l.prompt_blocks > RECORD_MAX)
+		l.prompt_blocks = RECORD_MAX;
+	l.digest = XXH3_64bits(&l, offsetof(struct limits, digest));
+	return l;
+}
+
+bool
+region_limits_sound(const struct limits *l)
+{
+	return l->digest == XXH3_64bits(l, offsetof(struct limits, digest));
+}
+
 static void
 seal_fill(struct seal *s, const struct kvr_options *o, const uint64_t *key)
 {
 	s->version = FORMAT_VERSION;
 	s->byte_order = BYTE_ORDER_MARK;
-	s->ttl = o->ttl_ns;
-	s->lease_limit = o->lease_limit_ns;
-	s->idle_limit = o->idle_limit_ns;
 	s->max_workers = o->max_workers;
 	s->affinity_entries = o->affinity_entries;
 	s->journal_bytes = o->journal_bytes;
 	s->event_blocks = o->event_blocks;
 	s->tenants = o->tenants;
-	s->max_prompt_blocks = o->max_prompt_blocks == KVR_AUTO
-	    ? s->layout.cells / 8 * PIECE : o->max_prompt_blocks;
-	if (s->max_prompt_blocks > RECORD_MAX)
-		s->max_prompt_blocks = RECORD_MAX;
 	memcpy(s->table_key, key, sizeof(s->table_key));
 }
 
@@ -270,6 +280,7 @@ region_format(const struct region_begin *b, void *memory, uint64_t bytes,
 	r->seal.layout = layout;
 	seal_fill(&r->seal, b->options, b->table_key);
 	memcpy(r->boot_id, b->options->boot_id, sizeof(r->boot_id));
+	r->limits = region_limits(b->options, &layout);
 	r->clock = -1;
 	r->journal_beat = -1;
 	r->journal_head = JOURNAL_FIRST;
@@ -304,7 +315,7 @@ region_unmade(const void *head, size_t bytes)
 	return magic == UNMADE;
 }
 
-/* Whether the hash rule and the times are ones that options can express. */
+/* Whether the hash rule is one that options can express. */
 static bool
 seal_sound(const struct seal *s)
 {
@@ -315,10 +326,7 @@ seal_sound(const struct seal *s)
 	    rule.kind <= KVR_HASH_DYNAMO && rule.eagle <= 1 &&
 	    rule.block_size >= 1 && rule.block_size <= BLOCK_BYTES_MAX &&
 	    hash_stride(&rule) <= BLOCK_BYTES_MAX &&
-	    s->max_prompt_blocks >= 1 && s->max_prompt_blocks <= RECORD_MAX &&
-	    s->kind <= REGION_FILE &&
-	    s->ttl >= KVR_TTL_ENDLESS && s->lease_limit >= 1 &&
-	    s->idle_limit >= 1;
+	    s->kind <= REGION_FILE;
 }
 
 /* Is the layout the one that follows from the options? */
@@ -336,7 +344,7 @@ layout_sound(const struct seal *s)
 		return false;
 	memset(&o, 0, sizeof(o));
 	o.max_workers = s->max_workers;
-	o.affinity_entries = s->affinity_entries;
+	o.affinity_entries = (uint32_t)s->affinity_entries;
 	o.journal_bytes = s->journal_bytes;
 	o.event_blocks = s->event_blocks;
 	o.tenants = (uint32_t)s->tenants;

@@ -76,7 +76,6 @@ struct kvr {
 	uint16_t *tenant_winner;
 	union belonging *belonging; /* [cells] */
 	struct layout layout;
-	int64_t ttl;
 	void *owned;        /* memory to free with the handle, or NULL */
 	void *mapped;       /* mapping to unmap with it, or NULL: file.c */
 	size_t mapped_bytes;
@@ -251,7 +250,9 @@ horizon_of(const struct kvr *k, uint32_t slot, int64_t now)
 static inline int64_t
 region_ttl(const struct kvr *k)
 {
-	return k->ttl < 0 || k->ttl > TTL_NEVER ? TTL_NEVER : k->ttl;
+	int64_t ttl = read_once(k->region->limits.ttl);
+
+	return ttl < 0 || ttl > TTL_NEVER ? TTL_NEVER : ttl;
 }
 
 /*
@@ -269,6 +270,10 @@ links_at(const struct kvr *k, uint32_t top, uint32_t level, uint32_t i)
 
 int region_layout(const struct kvr_options *o, uint64_t bytes,
     struct layout *out);
+/* Those that a region of this layout has by these options. */
+struct limits region_limits(const struct kvr_options *o,
+    const struct layout *layout);
+bool region_limits_sound(const struct limits *l);
 /*
  * The contents of a new region, complete and checked: see options.c. rule: with
  * its secret.

@@ -51,21 +51,47 @@ START_TEST(absent)
 }
 END_TEST
 
-/* The flags allow both; an existing file's size is kept. */
+/* The option of this test that the file was not made with. */
+static const char *
+fault_of_options(void)
+{
+	const char *name;
+	struct kvr *made;
+
+	ck_assert_int_eq(kvr_open(path, strlen(path), READONLY, NULL, &made),
+	    KVR_OK);
+	name = kvr_options_fault(made, &options);
+	kvr_free(made);
+	return name;
+}
+
+/* The flags allow both; another size is refused, and other times are applied. */
 START_TEST(create_or_attach)
 {
+	struct kvr_options got = { .size = sizeof(got) };
+	struct kvr *made = NULL;
+
 	opened(EITHER);
 	two_workers();
 	observe(0, "abcd", 10);
 	kvr_free(k);
 	options.region_bytes *= 4;
+	ck_assert_int_eq(try(EITHER), KVR_EMISMATCH);
+	ck_assert_str_eq(fault_of_options(), "region_bytes");
+	options.region_bytes = 1; /* would be too small to create */
+	ck_assert_int_eq(try(EITHER), KVR_EMISMATCH);
+	options.region_bytes = BYTES;
+	options.ttl_ns++;
+	ck_assert_int_eq(try(READONLY), KVR_EMISMATCH);
+	ck_assert_str_eq(fault_of_options(), "ttl_ns");
 	opened(EITHER);
 	ck_tree("abcd:0");
+	ck_assert_int_eq(kvr_options_get(k, &got), KVR_OK);
+	ck_assert_int_eq(got.ttl_ns, options.ttl_ns);
 	ck_assert_uint_eq(stats().region_bytes, BYTES);
 	ck_assert_int_eq(file_stat().st_size, BYTES);
-	closed();
-	options.region_bytes = 1; /* would be too small to create */
-	opened(EITHER);
+	ck_assert_int_eq(open_as(READONLY, &made), KVR_OK);
+	kvr_free(made);
 	closed();
 	ck_assert_int_eq(kvr_open(path, strlen(path), ATTACH, NULL, &k),
 	    KVR_OK);

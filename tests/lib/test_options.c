@@ -9,6 +9,7 @@
 #include "options.h"
 
 #include "inner.h"
+#include "kvroute_replica.h"
 #include "sys.h"
 
 #include <errno.h>
@@ -345,11 +346,26 @@ formatted(const struct kvr_options *o, size_t bytes)
 	return memory;
 }
 
+/* The name is that of the option, but for a secret. */
+static void
+ck_named(const struct kvr_options *o, void *memory, const char *field)
+{
+	const char *name;
+	struct kvr *made;
+
+	ck_assert_int_eq(kvr_attach_at(NULL, memory, SMALL, &made), KVR_OK);
+	name = kvr_options_fault(made, o);
+	ck_assert_msg(name != NULL && strncmp(name, field, strlen(name)) == 0,
+	    "%s: %s", field, name);
+	kvr_free(made);
+}
+
 #define MISMATCH(field, value) do {                                  \
 	struct kvr_options other_ = o;                               \
 	other_.field = (value);                                      \
 	ck_assert_msg(try_attach(&other_, memory, SMALL) ==          \
 	    KVR_EMISMATCH, "another " #field);                       \
+	ck_named(&other_, memory, #field);                           \
 } while (0)
 
 START_TEST(attach_with_other_options)
@@ -373,12 +389,134 @@ START_TEST(attach_with_other_options)
 	MISMATCH(secret[0], 1);
 	MISMATCH(secret[KVR_SECRET_MIN - 1], 1);
 	MISMATCH(secret_bytes, KVR_SECRET_MIN + 1);
-	/* the TTL is the region's; the requested one is not read */
-	o.ttl_ns = 1;
+	MISMATCH(affinity_entries, 8);
+	MISMATCH(journal_bytes, KVR_JOURNAL_MIN);
+	MISMATCH(event_blocks, 1);
+	MISMATCH(tenants, 1);
+	/* the memory has the size that it has */
+	o.region_bytes = 1;
 	ck_assert_int_eq(try_attach(&o, memory, SMALL), KVR_OK);
 	o.block_size = 0;
 	ck_assert_int_eq(try_attach(&o, memory, SMALL), KVR_EINVAL);
 	free(memory);
+}
+END_TEST
+
+/* Times and the length of prompts are those of the last handle with options. */
+START_TEST(limits_are_applied)
+{
+	struct kvr_options o = small_options(), got = { .size = sizeof(got) };
+	struct kvr *other;
+	void *memory;
+
+	o.ttl_ns = 100;
+	o.max_prompt_blocks = 3;
+	memory = formatted(&o, SMALL);
+	ck_assert_int_eq(kvr_attach_at(&o, memory, SMALL, &k), KVR_OK);
+	people(2);
+	say("abcdef");
+	ck_assert_uint_eq(observed(0, 1), 3);
+	ck_assert_uint_eq(overlap(0, 100), 3);
+	ck_assert_uint_eq(overlap(0, 101), 0);
+	o.ttl_ns = 200;
+	o.lease_limit_ns = 77;
+	o.idle_limit_ns = 78;
+	o.max_prompt_blocks = KVR_AUTO;
+	ck_assert_str_eq(kvr_options_fault(k, &o), "ttl_ns");
+	/* without options nothing changes */
+	ck_assert_int_eq(kvr_attach_at(NULL, memory, SMALL, &other), KVR_OK);
+	kvr_free(other);
+	ck_assert_uint_eq(overlap(0, 101), 0);
+	ck_assert_int_eq(kvr_attach_at(&o, memory, SMALL, &other), KVR_OK);
+	ck_assert_ptr_null(kvr_options_fault(k, &o));
+	kvr_free(other);
+	ck_assert_uint_eq(overlap(0, 101), 3);
+	ck_assert_uint_eq(overlap(0, 201), 0);
+	observe(0, "abcdef", 2);
+	ck_assert_uint_eq(overlap(0, 201), 6);
+	ck_assert_int_eq(kvr_options_get(k, &got), KVR_OK);
+	ck_assert_int_eq(got.ttl_ns, 200);
+	ck_assert_int_eq(got.lease_limit_ns, 77);
+	ck_assert_int_eq(got.idle_limit_ns, 78);
+	ck_assert_uint_gt(got.max_prompt_blocks, 3);
+	/* one after the other */
+	o.lease_limit_ns = 79;
+	ck_assert_str_eq(kvr_options_fault(k, &o), "lease_limit_ns");
+	o.lease_limit_ns = 77;
+	o.idle_limit_ns = 79;
+	ck_assert_str_eq(kvr_options_fault(k, &o), "idle_limit_ns");
+	o.idle_limit_ns = 78;
+	o.max_prompt_blocks = 5;
+	ck_assert_str_eq(kvr_options_fault(k, &o), "max_prompt_blocks");
+	region_sound();
+	kvr_prompt_free(p);
+	kvr_free(k);
+	free(memory);
+}
+END_TEST
+
+/* Limits that no call can have set. */
+START_TEST(limits_are_mended)
+{
+	struct kvr_options o = small_options(), got = { .size = sizeof(got) };
+	int64_t bad[] = { INT64_MIN, -2, 0 };
+	size_t i;
+
+	region_of(&o);
+	for (i = 0; i < 3; i++) {
+		int64_t *at = i < 2 ? &k->region->limits.ttl
+		    : &k->region->limits.idle;
+
+		*at = bad[i];
+		options_recover(k);
+		ck_assert_int_eq(kvr_options_get(k, &got), KVR_OK);
+		ck_assert_int_eq(got.ttl_ns, defaults().ttl_ns);
+		ck_assert_int_eq(got.idle_limit_ns, defaults().idle_limit_ns);
+		region_sound();
+	}
+	k->region->limits.prompt_blocks = UINT64_MAX; /* and is not read */
+	observe(0, "abc", 1);
+	region_end();
+}
+END_TEST
+
+/* The first field that is wrong has its name told. */
+START_TEST(faults_are_named)
+{
+	struct kvr_options o;
+
+#define FAULT(change, name) do { \
+	o = defaults(); \
+	change; \
+	ck_assert_str_eq(kvr_options_fault(NULL, &o), name); \
+} while (0)
+	o = defaults();
+	ck_assert_ptr_null(kvr_options_fault(NULL, &o));
+	ck_assert_ptr_null(kvr_options_fault(NULL, NULL));
+	FAULT(memset(&o, 0, sizeof(o)), "size");
+	FAULT((memset(&o, 0, sizeof(o)), o.size = sizeof(o)), "block_size");
+	FAULT(o.region_bytes = 1000, "region_bytes");
+	FAULT(o.region_bytes = UINT64_MAX, "region_bytes");
+	FAULT(o.ttl_ns = -2, "ttl_ns");
+	FAULT(o.lease_limit_ns = 0, "lease_limit_ns");
+	FAULT(o.idle_limit_ns = 0, "idle_limit_ns");
+	FAULT(o.unit = 2, "unit");
+	FAULT(o.hash = 2, "hash");
+	FAULT(o.eagle = 2, "eagle");
+	FAULT(o.max_workers = 0, "max_workers");
+	FAULT(o.max_prompt_blocks = 0, "max_prompt_blocks");
+	FAULT(o.secret_bytes = 1, "secret_bytes");
+	FAULT(o.secret_bytes = KVR_SECRET_MIN, "secret");
+	FAULT((o.secret_bytes = KVR_SECRET_MIN, o.secret[0] = 1,
+	    o.size = offsetof(struct kvr_options, secret)), "secret_bytes");
+	FAULT(o.affinity_entries = UINT32_MAX, "affinity_entries");
+	FAULT(o.file_mode = 0, "file_mode");
+	FAULT(o.file_group = UINT32_MAX, "file_group");
+	FAULT(o.journal_bytes = 1, "journal_bytes");
+	FAULT(o.event_blocks = UINT64_MAX, "event_blocks");
+	FAULT(o.tenants = UINT32_MAX, "tenants");
+	FAULT(o.reserved = 1, "reserved");
+#undef FAULT
 }
 END_TEST
 
@@ -401,6 +539,9 @@ suite_options(void)
 	tcase_add_test(t, no_random_bytes);
 	tcase_add_test(t, options_read);
 	tcase_add_test(t, attach_with_other_options);
+	tcase_add_test(t, limits_are_applied);
+	tcase_add_test(t, limits_are_mended);
+	tcase_add_test(t, faults_are_named);
 	suite_add_tcase(s, t);
 	return s;
 }

@@ -217,9 +217,6 @@ START_TEST(sealed_nonsense)
 	SEALED(r->seal.layout.cells_at = UINT64_MAX - 63, KVR_EFORMAT);
 	SEALED(r->seal.layout.leaves *= 2, KVR_EFORMAT);
 	SEALED(r->seal.layout.node_buckets = 0, KVR_EFORMAT);
-	SEALED(r->seal.max_prompt_blocks = 0, KVR_EFORMAT);
-	SEALED(r->seal.ttl = INT64_MIN, KVR_EFORMAT);
-	SEALED(r->seal.idle_limit = 0, KVR_EFORMAT);
 	SEALED(r->seal.kind = REGION_FILE + 1, KVR_EFORMAT);
 	SEALED(r->seal.event_blocks = KVR_EVENT_BLOCKS_MAX + 1, KVR_EFORMAT);
 	SEALED(r->checksum++, KVR_OK); /* sealed again: nothing is wrong */

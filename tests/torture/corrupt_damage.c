@@ -115,6 +115,8 @@ static const struct field header_fields[] = {
 	FIELD(region, asked), FIELD(region, inserted_since),
 	FIELD(region, observed_since), FIELD(region, fleet_tokens),
 	FIELD(region, fleet_seconds), FIELD(region, rate_turn),
+	FIELD(region, limits.ttl), FIELD(region, limits.lease),
+	FIELD(region, limits.idle), FIELD(region, limits.prompt_blocks),
 	FIELD(region, policy.balanced_bound),
 	FIELD(region, policy.observed_seconds),
 	FIELD(region, policy.cost), FIELD(region, policy.overlap_credit),
@@ -128,9 +130,7 @@ static const struct field header_fields[] = {
 };
 static const struct field seal_fields[] = {
 	FIELD(seal, magic), FIELD(seal, version), FIELD(seal, byte_order),
-	FIELD(seal, bytes), FIELD(seal, ttl), FIELD(seal, lease_limit),
-	FIELD(seal, max_workers), FIELD(seal, max_prompt_blocks),
-	FIELD(seal, idle_limit), FIELD(seal, rule.unit),
+	FIELD(seal, bytes), FIELD(seal, max_workers), FIELD(seal, rule.unit),
 	FIELD(seal, rule.block_size), FIELD(seal, rule.kind),
 	FIELD(seal, rule.eagle), FIELD(seal, rule.id),
 	FIELD(seal, affinity_entries), FIELD(seal, layout.bindings),
