@@ -124,7 +124,8 @@ enum kvr_reason {
 struct kvr_decision {
 	size_t size;
 	uint64_t worker;
-	uint64_t lease;           /* kvr_lease_open; else 0 */
+	uint64_t lease;           /* kvr_lease_open; else, or if there was */
+	                          /* no room, 0: no lease */
 	uint64_t prompt_tokens;
 	uint64_t overlap_tokens;  /* predicted to be cached: those of */
 	                          /* overlap_blocks, less what the engine */
@@ -565,16 +566,19 @@ int kvr_lease_open(struct kvr *k, struct kvr_prompt *p,
 int kvr_lease_open_on(struct kvr *k, struct kvr_prompt *p,
     const struct kvr_request *request, uint64_t worker, int64_t now,
     struct kvr_decision *out);
-/* The request was dispatched. */
+/*
+ * The request was dispatched. All calls on a lease accept 0, no lease, and do
+ * nothing then.
+ */
 int kvr_lease_commit(struct kvr *k, uint64_t lease, int64_t now,
     uint32_t flags);
-/* The first token arrived: prefill is done. */
+/* The first token arrived: prefill is done. Commits, if that was not done. */
 int kvr_lease_first_token(struct kvr *k, uint64_t lease, int64_t now,
     uint32_t flags);
 /*
  * The output grew: p is the lease's prompt with the generated tokens appended
  * (kvr_prompt_tokens, kvr_prompt_end), or that prompt resumed (see
- * kvr_prompt_resume). New whole blocks join the path.
+ * kvr_prompt_resume). New whole blocks join the path. Commits, too.
  */
 int kvr_lease_extend(struct kvr *k, uint64_t lease, struct kvr_prompt *p,
     int64_t now, uint32_t flags);
@@ -849,6 +853,11 @@ int kvr_prompt_locals(struct kvr_prompt *p, const uint64_t *hashes, size_t n);
  */
 const char *kvr_options_fault(const struct kvr *k,
     const struct kvr_options *options);
+
+/* These write the defaults, which are 0, and `size`. */
+int kvr_decision_init(struct kvr_decision *decision, size_t size);
+int kvr_load_init(struct kvr_load *load, size_t size);
+int kvr_report_init(struct kvr_report *report, size_t size);
 
 /* kvr_worker_add; or, if it exists, kvr_worker_set. *id is its id. */
 int kvr_worker_put(struct kvr *k, const char *name, size_t name_len,

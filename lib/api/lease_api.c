@@ -179,20 +179,33 @@ record_end(struct kvr *k, uint32_t lease, uint32_t kind, uint32_t blocks,
 	journal_put(k, &r);
 }
 
-/* Begins a writing call on a lease. The lock is held if it gives KVR_OK. */
+/*
+ * Begins a writing call on a lease. The lock is held if *found is not 0. No
+ * lease, for which there was no room, is not an error.
+ */
 static int
 lease_begin(struct kvr *k, struct txn *c, uint64_t lease, int64_t now,
     uint32_t flags, uint32_t *found)
 {
 	int error;
 
+	*found = 0;
 	if (k == NULL)
 		return KVR_EINVAL;
 	error = txn_write_begin(k, c, now, flags);
 	if (error != KVR_OK)
 		return error;
 	*found = lease_find(k, lease);
-	return *found != 0 ? KVR_OK : txn_write_end(k, c, KVR_ELEASE);
+	return *found != 0 ? KVR_OK : txn_write_end(k, c, lease == 0 ? KVR_OK
+	    : KVR_ELEASE);
+}
+
+static void
+commit_lease(struct kvr *k, uint32_t lease, int64_t now)
+{
+	lease_commit(k, lease, now);
+	record_end(k, lease, KVR_RECORD_COMMIT, 0, NULL, now);
+	add_once(k->region->counts.lease_commits, 1);
 }
 
 int
@@ -202,11 +215,9 @@ kvr_lease_commit(struct kvr *k, uint64_t lease, int64_t now, uint32_t flags)
 	uint32_t l;
 	int error = lease_begin(k, &c, lease, now, flags, &l);
 
-	if (error != KVR_OK)
+	if (l == 0)
 		return error;
-	lease_commit(k, l, c.now);
-	record_end(k, l, KVR_RECORD_COMMIT, 0, NULL, c.now);
-	add_once(k->region->counts.lease_commits, 1);
+	commit_lease(k, l, c.now);
 	return txn_write_end(k, &c, KVR_OK);
 }
 
@@ -218,12 +229,13 @@ kvr_lease_first_token(
 	uint32_t l;
 	int error = lease_begin(k, &c, lease, now, flags, &l);
 
-	if (error != KVR_OK)
+	if (l == 0)
 		return error;
-	error = lease_first_token(k, l, c.now);
-	if (error == KVR_OK)
-		record_end(k, l, KVR_RECORD_FIRST_TOKEN, 0, NULL, c.now);
-	return txn_write_end(k, &c, error);
+	if (!lease_committed(k, l))
+		commit_lease(k, l, c.now);
+	lease_first_token(k, l, c.now);
+	record_end(k, l, KVR_RECORD_FIRST_TOKEN, 0, NULL, c.now);
+	return txn_write_end(k, &c, KVR_OK);
 }
 
 /* `recorded` blocks of the lease are on record before. */
@@ -249,18 +261,21 @@ kvr_lease_extend(struct kvr *k, uint64_t lease, struct kvr_prompt *p,
 	struct journal_place place = { 0 };
 	const uint64_t *hashes = NULL;
 	struct txn c;
-	uint32_t l, recorded;
+	uint32_t l = 0, recorded;
 	int error = txn_check_prompt_end(k, p);
 
 	if (error == KVR_OK)
 		error = lease_begin(k, &c, lease, now, flags, &l);
-	if (error != KVR_OK)
+	if (l == 0)
 		return error;
+	if (!lease_extends(k, l, p))
+		return txn_write_end(k, &c, KVR_EMISMATCH);
+	if (!lease_committed(k, l))
+		commit_lease(k, l, c.now);
 	recorded = lease_at(k, l)->blocks;
-	error = lease_extend(k, l, p, c.now);
-	if (error == KVR_OK)
-		hashes = record_extend(k, l, p, recorded, c.now, &place);
-	error = txn_write_end(k, &c, error);
+	lease_extend(k, l, p, c.now);
+	hashes = record_extend(k, l, p, recorded, c.now, &place);
+	error = txn_write_end(k, &c, KVR_OK);
 	journal_end(k, &place, hashes);
 	return error;
 }
@@ -273,11 +288,19 @@ kvr_lease_output(struct kvr *k, uint64_t lease, uint32_t blocks, int64_t now,
 	uint32_t l;
 	int error = lease_begin(k, &c, lease, now, flags, &l);
 
-	if (error != KVR_OK)
+	if (l == 0)
 		return error;
 	record_end(k, l, KVR_RECORD_OUTPUT, blocks, NULL, c.now);
 	lease_output(k, l, blocks);
 	return txn_write_end(k, &c, KVR_OK);
+}
+
+int
+kvr_report_init(struct kvr_report *report, size_t size)
+{
+	const struct kvr_report d = { 0 };
+
+	return struct_init(report, size, &d, sizeof(d));
 }
 
 /* The caller's report over an empty one, checked. */
@@ -286,7 +309,7 @@ report_get(const struct kvr_report *from, struct kvr_report *r)
 {
 	int error = KVR_OK;
 
-	memset(r, 0, sizeof(*r));
+	(void)kvr_report_init(r, sizeof(*r));
 	if (from != NULL)
 		error = struct_get(r, sizeof(*r), from);
 	if (error == KVR_OK && (r->kind > KVR_REPORT_VALUE ||
@@ -302,12 +325,12 @@ kvr_lease_finish(struct kvr *k, uint64_t lease, const struct kvr_report *report,
 {
 	struct kvr_report r;
 	struct txn c;
-	uint32_t l;
+	uint32_t l = 0;
 	int error = report_get(report, &r);
 
 	if (error == KVR_OK)
 		error = lease_begin(k, &c, lease, now, flags, &l);
-	if (error != KVR_OK)
+	if (l == 0)
 		return error;
 	record_end(k, l, KVR_RECORD_FINISH, 0, &r, c.now);
 	lease_finish(k, l, &r, c.now);
@@ -322,7 +345,7 @@ kvr_lease_abort(struct kvr *k, uint64_t lease, int64_t now, uint32_t flags)
 	uint32_t l;
 	int error = lease_begin(k, &c, lease, now, flags, &l);
 
-	if (error != KVR_OK)
+	if (l == 0)
 		return error;
 	record_end(k, l, KVR_RECORD_ABORT, 0, NULL, c.now);
 	lease_abort(k, l);

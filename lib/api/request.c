@@ -172,6 +172,14 @@ request_begin(const struct kvr *k, struct kvr_prompt *p,
 	return error;
 }
 
+int
+kvr_decision_init(struct kvr_decision *decision, size_t size)
+{
+	const struct kvr_decision d = { 0 };
+
+	return struct_init(decision, size, &d, sizeof(d));
+}
+
 bool
 decision_ok(const struct kvr_decision *out)
 {

@@ -50,6 +50,14 @@ kvr_worker_keep(struct kvr *k, const uint64_t *ids, size_t n, uint32_t *removed)
 }
 
 int
+kvr_load_init(struct kvr_load *load, size_t size)
+{
+	const struct kvr_load d = { 0 };
+
+	return struct_init(load, size, &d, sizeof(d));
+}
+
+int
 kvr_worker_set_load(struct kvr *k, uint64_t id, uint32_t source,
     const struct kvr_load *load)
 {

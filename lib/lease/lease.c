@@ -318,23 +318,26 @@ lease_commit(struct kvr *k, uint32_t lease, int64_t now)
 	    l->blocks == c->prompt, now);
 }
 
-int
+bool
+lease_committed(const struct kvr *k, uint32_t lease)
+{
+	return (lease_at(k, lease)->flags & LEASE_COMMITTED) != 0;
+}
+
+void
 lease_first_token(struct kvr *k, uint32_t lease, int64_t now)
 {
 	struct lease *l = lease_at(k, lease);
 
-	if ((l->flags & LEASE_COMMITTED) == 0)
-		return KVR_ESTATE;
 	write_once(l->flags, l->flags | LEASE_DECODING);
 	if (!lease_orphaned(k, l))
 		session_refresh(k, l, now);
 	if ((l->flags & LEASE_PREFILLING) == 0)
-		return KVR_OK;
+		return;
 	rate_learn(k, l->slot, claim_at(k, l->claim)->prefill, l->opened, now);
 	prefill_end(k, l);
 	rate_publish_next(k);
 	load_recount(k, l->slot);
-	return KVR_OK;
 }
 
 /*
@@ -342,12 +345,14 @@ lease_first_token(struct kvr *k, uint32_t lease, int64_t now)
  * prompt does not know the blocks before those it was saved with, and cannot
  * tell if less was recorded.
  */
-static bool
-extends_lease(const struct kvr *k, const struct lease *l,
-    const struct kvr_prompt *p)
+bool
+lease_extends(const struct kvr *k, uint32_t lease, const struct kvr_prompt *p)
 {
+	const struct lease *l = lease_at(k, lease);
 	uint32_t blocks = read_once(l->blocks);
 
+	if (lease_orphaned(k, l))
+		return true;
 	if (p->blocks < (uint64_t)blocks + l->private)
 		return false;
 	return blocks == 0 || blocks < p->first ||
@@ -383,21 +388,16 @@ lease_grow(struct kvr *k, struct lease *l, const struct kvr_prompt *p,
 	retain_evict_lost(k, l->slot);
 }
 
-int
+void
 lease_extend(struct kvr *k, uint32_t lease, const struct kvr_prompt *p,
     int64_t now)
 {
 	struct lease *l = lease_at(k, lease);
 
-	if ((l->flags & LEASE_COMMITTED) == 0)
-		return KVR_ESTATE;
 	if (lease_orphaned(k, l))
-		return KVR_OK;
-	if (!extends_lease(k, l, p))
-		return KVR_EMISMATCH;
+		return;
 	lease_grow(k, l, p, now);
 	load_recount(k, l->slot);
-	return KVR_OK;
 }
 
 /* More output blocks, without their hashes. */

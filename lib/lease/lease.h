@@ -41,8 +41,12 @@ uint64_t lease_open(struct kvr *k, const struct kvr_prompt *p,
     const struct kvr_request *r, const struct choice *choice, int64_t now,
     uint32_t *recorded);
 void lease_commit(struct kvr *k, uint32_t lease, int64_t now);
-int lease_first_token(struct kvr *k, uint32_t lease, int64_t now);
-int lease_extend(struct kvr *k, uint32_t lease, const struct kvr_prompt *p,
+bool lease_committed(const struct kvr *k, uint32_t lease);
+/* Both need one that is committed. */
+void lease_first_token(struct kvr *k, uint32_t lease, int64_t now);
+bool lease_extends(const struct kvr *k, uint32_t lease,
+    const struct kvr_prompt *p);
+void lease_extend(struct kvr *k, uint32_t lease, const struct kvr_prompt *p,
     int64_t now);
 void lease_output(struct kvr *k, uint32_t lease, uint32_t blocks);
 void lease_finish(struct kvr *k, uint32_t lease,

@@ -263,6 +263,7 @@ region_format(const struct region_begin *b, void *memory, uint64_t bytes,
 {
 	struct region *r = memory;
 	struct layout layout;
+	struct own own = { 0 };
 	struct kvr k;
 	uint32_t i;
 	int error = region_layout(b->options, bytes, &layout);
@@ -290,7 +291,7 @@ region_format(const struct region_begin *b, void *memory, uint64_t bytes,
 	r->fleet_tokens = b->fleet_tokens;
 	r->fleet_seconds = b->fleet_seconds;
 	memset(&k, 0, sizeof(k));
-	k.own = &k.own_private;
+	k.own = &own;
 	handle_open(&k, r, &r->seal);
 	arrays_clear(&k, bytes);
 	if (layout.aliases > 0)

@@ -87,7 +87,6 @@ struct kvr {
 	int64_t wait_ns;    /* LOCK_WAIT_NS */
 	struct seat *seats;
 	struct own *own;
-	struct own own_private; /* if the region is private */
 	uint64_t process, room; /* this process, as in struct seat */
 	uint64_t holder;    /* what its seat says */
 	int gate;           /* the lock file of the region, or -1: gate.c */

@@ -29,8 +29,10 @@
  * known, pids mean nothing.
  *
  * AFTER FORK a child has the memory of a handle but not its life: the lock
- * would name its parent. A page of the handle is zero in the child (`own`), and
- * its calls are refused.
+ * would name its parent, and private memory is a copy that another thread may
+ * have been changing. A page of the handle is zero in the child (`own`), and
+ * its calls are refused. A page costs no call anything; asking the system for
+ * the process would.
  */
 #define _GNU_SOURCE /* F_OFD_GETLK, MADV_WIPEONFORK */
 #include "seat.h"
@@ -346,11 +348,6 @@ seat_own(struct kvr *k)
 	void *page;
 
 	k->wait_ns = LOCK_WAIT_NS;
-	if (k->kind == REGION_PRIVATE) {
-		k->own = &k->own_private;
-		k->own->here = 1;
-		return KVR_OK;
-	}
 	process_find(k);
 	page = mmap(NULL, sizeof(*k->own), PROT_READ | PROT_WRITE,
 	    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -368,7 +365,7 @@ seat_own(struct kvr *k)
 void
 seat_disown(struct kvr *k)
 {
-	if (k->own != NULL && k->own != &k->own_private)
+	if (k->own != NULL)
 		(void)munmap(k->own, sizeof(*k->own));
 	k->own = NULL;
 }

@@ -463,7 +463,6 @@ static void
 plain_go_on(uint32_t i)
 {
 	uint64_t lease = plain.lease[i].lease;
-	int error;
 
 	switch (pick(5)) {
 	case 0:
@@ -477,11 +476,10 @@ plain_go_on(uint32_t i)
 		plain.lease[i].lease = 0;
 		break;
 	case 2:
-		error = kvr_lease_first_token(k, lease, plain.now, 0);
-		must(error == (plain.lease[i].committed ? KVR_OK
-		    : KVR_ESTATE));
-		if (error == KVR_OK)
-			plain_refresh(i);
+		must(kvr_lease_first_token(k, lease, plain.now, 0) == KVR_OK);
+		if (!plain.lease[i].committed)
+			plain_commit(i);
+		plain_refresh(i);
 		break;
 	default:
 		commit(lease, plain.now);

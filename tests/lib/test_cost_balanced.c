@@ -25,7 +25,6 @@ enum { FLEET = 12, BLOCK_OF = 16, LEASES = 48, BRANCH = 40, LONGER = 16,
 /* The running requests. */
 static struct held {
 	uint64_t lease, worker, tokens;
-	bool committed;
 } leases[LEASES];
 static uint64_t outside[FLEET]; /* blocks */
 
@@ -789,9 +788,8 @@ any_reserve(struct held *held)
 
 	if (kvr_lease_open(k, p, &r, now, &d) != KVR_OK)
 		return;
-	*held = (struct held){ d.lease, d.worker, d.prompt_tokens,
-	    d.lease != 0 && pick(4) != 0 };
-	if (held->committed)
+	*held = (struct held){ d.lease, d.worker, d.prompt_tokens };
+	if (held->lease != 0 && pick(4) != 0)
 		commit(held->lease, now);
 }
 
@@ -840,7 +838,7 @@ any_call(void)
 			any_reserve(held);
 		else if (pick(3) == 0)
 			must(kvr_lease_first_token(k, held->lease, now, 0) ==
-			    (held->committed ? KVR_OK : KVR_ESTATE));
+			    KVR_OK);
 		else
 			any_end(held);
 	}

@@ -7,6 +7,9 @@
  */
 #include "inner.h"
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 /* ---------------------------------------------------- sizes of structs --- */
 
 enum { LARGEST = 1024 };
@@ -307,6 +310,32 @@ START_TEST(clock_far_ahead)
 }
 END_TEST
 
+/* Private memory is a copy in the child, which can only be freed. */
+START_TEST(private_in_a_child)
+{
+	struct kvr_decision d = { .size = sizeof(d) };
+	struct kvr_options o = small_options();
+	int status;
+	pid_t child;
+
+	region_of(&o);
+	observe(0, "abcd", 1);
+	child = fork();
+	if (child == 0) {
+		if (kvr_observe(k, p, id[0], 1, 0, NULL) != KVR_ESTATE ||
+		    kvr_route(k, p, NULL, 1, &d) != KVR_ESTATE ||
+		    kvr_check(k) != KVR_ESTATE)
+			test_exit(1);
+		kvr_free(k);
+		test_exit(0);
+	}
+	ck_assert_int_eq(waitpid(child, &status, 0), child);
+	ck_assert_int_eq(status, 0);
+	ck_tree("abcd:0");
+	region_end();
+}
+END_TEST
+
 Suite *suite_handle(void);
 
 Suite *
@@ -316,6 +345,7 @@ suite_handle(void)
 	TCase *t = tcase_create("handles");
 
 	tcase_add_test(t, private_memory_is_aligned);
+	tcase_add_test(t, private_in_a_child);
 	tcase_add_test(t, memory_is_kept_to);
 	tcase_add_test(t, handles_share);
 	suite_add_tcase(s, t);

@@ -22,8 +22,8 @@ static const struct {
 	const char *tree;
 } steps[] = {
 	{ RESERVED, COMMIT, KVR_OK, COMMITTED, 4, 4, 0, "abcd:0!" },
-	{ RESERVED, FIRST_TOKEN, KVR_ESTATE, RESERVED, 4, 4, 0, "abcd:0!" },
-	{ RESERVED, EXTEND, KVR_ESTATE, RESERVED, 4, 4, 0, "abcd:0!" },
+	{ RESERVED, FIRST_TOKEN, KVR_OK, DECODING, 0, 4, 0, "abcd:0!" },
+	{ RESERVED, EXTEND, KVR_OK, COMMITTED, 4, 6, 0, "abcdef:0!" },
 	{ RESERVED, OUTPUT, KVR_OK, RESERVED, 4, 4, 3, "abcd:0!" },
 	{ RESERVED, FINISH, KVR_OK, ENDED, 0, 0, 0, "abcd:0" },
 	{ RESERVED, ABORT, KVR_OK, ENDED, 0, 0, 0, "" },

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * test_worker_api.c - workers put and kept, as by a program that starts again.
+ * test_worker_api.c - workers put and kept, as by a program that starts again,
+ * and structs that begin with their defaults.
  */
 #include "inner.h"
 
@@ -138,6 +139,23 @@ START_TEST(keep_refuses_stale_ids)
 }
 END_TEST
 
+#define BLANK(init, type) do { \
+	struct type s_, zero_ = { .size = sizeof(zero_) }; \
+	memset(&s_, 0x5a, sizeof(s_)); \
+	ck_assert_int_eq(init(&s_, sizeof(s_)), KVR_OK); \
+	ck_assert_mem_eq(&s_, &zero_, sizeof(s_)); \
+	ck_assert_int_eq(init(&s_, 1), KVR_EINVAL); \
+	ck_assert_int_eq(init(NULL, sizeof(s_)), KVR_EINVAL); \
+} while (0)
+
+START_TEST(structs_begin_empty)
+{
+	BLANK(kvr_decision_init, kvr_decision);
+	BLANK(kvr_load_init, kvr_load);
+	BLANK(kvr_report_init, kvr_report);
+}
+END_TEST
+
 Suite *suite_worker_api(void);
 
 Suite *
@@ -150,6 +168,7 @@ suite_worker_api(void)
 	tcase_add_test(t, put_adds_or_changes);
 	tcase_add_test(t, keep_removes_the_others);
 	tcase_add_test(t, keep_refuses_stale_ids);
+	tcase_add_test(t, structs_begin_empty);
 	suite_add_tcase(s, t);
 	return s;
 }

@@ -432,26 +432,33 @@ end(struct model *m, struct lease *l)
 	drop_lease(m, l);
 }
 
+/* 0 is no lease, which may be committed and ended. */
+static int
+not_open(uint64_t lease)
+{
+	return lease == 0 ? KVR_OK : KVR_ELEASE;
+}
+
 int
 model_commit(struct model *m, uint64_t lease, int64_t time)
 {
 	struct lease *l = find_lease(m, lease);
 
 	if (l == NULL)
-		return KVR_ELEASE;
+		return not_open(lease);
 	stamp_lease(m, l, time);
 	return KVR_OK;
 }
 
 int
-model_first_token(struct model *m, uint64_t lease)
+model_first_token(struct model *m, uint64_t lease, int64_t time)
 {
 	struct lease *l = find_lease(m, lease);
 
 	if (l == NULL)
-		return KVR_ELEASE;
+		return not_open(lease);
 	if (!l->committed)
-		return KVR_ESTATE;
+		stamp_lease(m, l, time);
 	release_prefill(m, l);
 	return KVR_OK;
 }
@@ -475,12 +482,12 @@ model_extend(struct model *m, uint64_t lease, const struct model_path *path,
 	struct worker *w;
 
 	if (l == NULL)
-		return KVR_ELEASE;
-	if (!l->committed)
-		return KVR_ESTATE;
+		return not_open(lease);
 	w = model_worker_find(m, l->worker);
-	if (w == NULL)
+	if (w == NULL) {
+		l->committed = true;
 		return KVR_OK;
+	}
 	if (!continues(l, path))
 		return KVR_EMISMATCH;
 	if (!l->unrecorded && upto > l->recorded && l->recorded >= path->first)
@@ -499,7 +506,7 @@ model_output(struct model *m, uint64_t lease, uint32_t blocks)
 	struct worker *w;
 
 	if (l == NULL)
-		return KVR_ELEASE;
+		return not_open(lease);
 	w = model_worker_find(m, l->worker);
 	l->output += blocks;
 	if (w != NULL)
@@ -513,7 +520,7 @@ model_finish(struct model *m, uint64_t lease, int64_t time)
 	struct lease *l = find_lease(m, lease);
 
 	if (l == NULL)
-		return KVR_ELEASE;
+		return not_open(lease);
 	stamp_lease(m, l, time);
 	end(m, l);
 	return KVR_OK;
@@ -525,7 +532,7 @@ model_abort(struct model *m, uint64_t lease)
 	struct lease *l = find_lease(m, lease);
 
 	if (l == NULL)
-		return KVR_ELEASE;
+		return not_open(lease);
 	end(m, l);
 	return KVR_OK;
 }
@@ -571,6 +578,14 @@ bool
 model_lease_open(const struct model *m, uint64_t lease)
 {
 	return find_lease(m, lease) != NULL;
+}
+
+bool
+model_lease_fresh(const struct model *m, uint64_t lease)
+{
+	const struct lease *l = find_lease(m, lease);
+
+	return l != NULL && !l->committed;
 }
 
 bool

@@ -92,9 +92,9 @@ void model_reserve(struct model *m, uint64_t worker,
     const struct model_path *path, const struct model_booking *b,
     int64_t time);
 
-/* Leases: KVR_OK, KVR_ELEASE, KVR_ESTATE or KVR_EMISMATCH. */
+/* Leases: KVR_OK, KVR_ELEASE or KVR_EMISMATCH. */
 int model_commit(struct model *m, uint64_t lease, int64_t time);
-int model_first_token(struct model *m, uint64_t lease);
+int model_first_token(struct model *m, uint64_t lease, int64_t time);
 /* `room` is how many blocks of the longer prompt can be recorded. */
 int model_extend(struct model *m, uint64_t lease,
     const struct model_path *path, uint32_t room, int64_t time);
@@ -109,6 +109,8 @@ uint32_t model_reap_owner(struct model *m, uint64_t owner, int64_t time);
  */
 bool model_reap_old(struct model *m, uint64_t n, int64_t limit, int64_t time);
 bool model_lease_open(const struct model *m, uint64_t lease);
+/* It is open, and was not committed. */
+bool model_lease_fresh(const struct model *m, uint64_t lease);
 /* Would an extension to this many blocks record more than it has? */
 bool model_lease_grows(const struct model *m, uint64_t lease,
     const struct model_path *path, uint32_t upto);

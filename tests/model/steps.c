@@ -346,10 +346,12 @@ step_reserve_on(struct world *w, const struct op *o)
 
 /* -------------------------------------------------------------- leases --- */
 
+/* A call without a lease is not counted. */
 static int
-outcome(struct world *w, int rc, uint64_t *counter)
+outcome(struct world *w, int rc, uint64_t lease, uint64_t *counter)
 {
-	return rc == KVR_OK ? step_wrote(w, counter) : world_glance(w);
+	return rc == KVR_OK ? step_wrote(w, lease != 0 ? counter : NULL)
+	    : world_glance(w);
 }
 
 int
@@ -361,20 +363,21 @@ step_commit(struct world *w, const struct op *o)
 	WORLD_CALL(rc, o->fail, kvr_lease_commit(w->k, lease, w->call, 0));
 	if (step_same(w, "kvr_lease_commit", rc, want) != 0)
 		return -1;
-	return outcome(w, rc, &w->counts.lease_commits);
+	return outcome(w, rc, lease, &w->counts.lease_commits);
 }
 
 int
 step_first_token(struct world *w, const struct op *o)
 {
 	uint64_t lease = w->slots[o->slot].lease;
-	int rc, want = model_first_token(w->m, lease);
+	bool fresh = model_lease_fresh(w->m, lease);
+	int rc, want = model_first_token(w->m, lease, w->time);
 
 	WORLD_CALL(rc, o->fail, kvr_lease_first_token(w->k, lease, w->call,
 	    KVR_NOWAIT));
 	if (step_same(w, "kvr_lease_first_token", rc, want) != 0)
 		return -1;
-	return outcome(w, rc, NULL);
+	return outcome(w, rc, lease, fresh ? &w->counts.lease_commits : NULL);
 }
 
 /* Returns the place to cut and resume a prompt: mostly the lease's end. */
@@ -395,6 +398,7 @@ step_extend(struct world *w, const struct op *o)
 {
 	struct world_slot *s = &w->slots[o->slot];
 	bool other = !w->c->full && o->arg % 8 == 7, grows;
+	bool fresh = model_lease_fresh(w->m, s->lease);
 	uint32_t scope = s->scope;
 	size_t n = other ? 0 : s->n;
 	int rc, want;
@@ -417,8 +421,9 @@ step_extend(struct world *w, const struct op *o)
 	    rc, o->fail, kvr_lease_extend(w->k, s->lease, w->p, w->call, 0));
 	if (step_same(w, "kvr_lease_extend", rc, want) != 0)
 		return -1;
-	if (rc != KVR_OK)
-		return world_glance(w);
+	if (rc != KVR_OK || s->lease == 0)
+		return outcome(w, rc, 0, NULL);
+	w->counts.lease_commits += fresh;
 	w->blurred |= w->c->full;
 	w->counts.truncated += grows && w->path.blocks > room_of(w);
 	if (remember(w, o, s->lease) != 0)
@@ -437,7 +442,7 @@ step_output(struct world *w, const struct op *o)
 	    w->call, 0));
 	if (step_same(w, "kvr_lease_output", rc, want) != 0)
 		return -1;
-	return outcome(w, rc, NULL);
+	return outcome(w, rc, lease, NULL);
 }
 
 int
@@ -461,7 +466,7 @@ step_finish(struct world *w, const struct op *o)
 	    0));
 	if (step_same(w, "kvr_lease_finish", rc, want) != 0)
 		return -1;
-	return outcome(w, rc, &w->counts.lease_finishes);
+	return outcome(w, rc, lease, &w->counts.lease_finishes);
 }
 
 int
@@ -473,7 +478,7 @@ step_abort(struct world *w, const struct op *o)
 	WORLD_CALL(rc, o->fail, kvr_lease_abort(w->k, lease, w->call, 0));
 	if (step_same(w, "kvr_lease_abort", rc, want) != 0)
 		return -1;
-	return outcome(w, rc, &w->counts.lease_aborts);
+	return outcome(w, rc, lease, &w->counts.lease_aborts);
 }
 
 int

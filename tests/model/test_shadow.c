@@ -213,16 +213,15 @@ static void
 do_extend(uint32_t i, const char *more)
 {
 	char text[SHADOW_TEXT];
-	int rc;
 
 	snprintf(text, sizeof(text), "%.*s%s", (int)shadow.lease[i].length,
 	    shadow.lease[i].text, more);
 	tell(" extend(%u, %s)", i, text);
 	speak(text);
-	rc = kvr_lease_extend(k, lease[i], p, shadow.now, 0);
-	must(rc == (shadow.lease[i].committed ? KVR_OK : KVR_ESTATE));
-	if (rc == KVR_OK)
-		shadow_extend(&shadow, i, text);
+	must(kvr_lease_extend(k, lease[i], p, shadow.now, 0) == KVR_OK);
+	if (!shadow.lease[i].committed)
+		shadow_commit(&shadow, i);
+	shadow_extend(&shadow, i, text);
 }
 
 static void
