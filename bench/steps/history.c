@@ -425,7 +425,7 @@ history_run(const struct plan *p, struct history *out)
 	h.tokens = need((size_t)(p->system + 3 + (p->turns + 2) * p->turn) *
 	    BLOCK, sizeof(*h.tokens));
 	go_through(&h);
-	must(kvr_stats(h.k, &stats), "kvr_stats");
+	must(kvr_stats_get(h.k, &stats), "kvr_stats_get");
 	out->max_steps = stats.max_steps;
 	sort_times(out);
 	free(h.chats);

@@ -19,8 +19,8 @@
  *	node       [h0 h1]                     s2 and s3 were in another one
  *	s3?        s3 <- s2 <- s1 <- s0        nor is s2 held
  *
- * Nothing is stored behind what is not held, so a worker holds such a block
- * again only when that block is stored again, which gives its alias a node.
+ * Nothing is stored behind a block that is not held, so a worker holds it again
+ * only when it is stored again, which gives its alias a node.
  */
 #include "alias_place.h"
 
@@ -141,7 +141,7 @@ alias_place(struct kvr *k, uint32_t alias, uint32_t slot, struct place *out)
 	return found;
 }
 
-/* Has the worker's entry lost nothing of what ends here? */
+/* Does the worker's entry still reach to this block? */
 static bool
 entry_reaches(const struct kvr *k, uint32_t entry, const struct cover *c,
     const struct place *at)

@@ -36,14 +36,14 @@
  *
  * Removing a block tells the one before it where it is: alias_place.c.
  *
- * NO ROOM. A full region evicts what was used longest ago, also of this worker.
- * The aliases stay: blocks behind one that is not held are orphans, and a block
- * is held again when all up to it is said again. Where there is no room for a
- * path, or for its aliases, what is stored counts as orphans, too. So what a
- * worker holds is less than its engine has, and never more.
+ * NO ROOM. A full region evicts the entries used longest ago, of this worker
+ * too. The aliases stay: blocks behind one that is not held are orphans, and a
+ * block is held again when all blocks up to it are stored again. Blocks for
+ * whose path or aliases there is no room are orphans, too. So a worker holds
+ * less than its engine has, and never more.
  *
- * LOSING TRACK. A batch can take more steps than a call has, and no cell can be
- * left to part what was removed: then the worker is degraded, as if batches had
+ * LOSING TRACK. A batch can take more steps than a call has, and a removal can
+ * need a cell when none is left: then the worker is degraded, as if batches had
  * been lost.
  */
 #include "hold.h"
@@ -252,10 +252,10 @@ has_other_name(const struct storing *s, const struct kvr_prompt *p,
 }
 
 /*
- * Makes the path longer by the blocks, and says where they end; 0: there is no
- * room for all of them, or they have another name, or what is before them is
- * not held. Room is made first: what is evicted then may be what the path
- * begins with.
+ * Makes the path longer by the blocks. Returns the node where they end. 0:
+ * there is no room for all of them, or they have another name, or the block
+ * before them is not held. Room is made first, as that may evict the
+ * path's beginning.
  */
 static uint32_t
 store_path(struct storing *s)
@@ -327,8 +327,8 @@ store_aliases(struct storing *s)
 }
 
 /*
- * Does each of its blocks have an alias? Then none is new; but what a full
- * region has evicted comes back.
+ * Does each of its blocks have an alias? Then none is new; but blocks that a
+ * full region has evicted come back.
  */
 static bool
 all_known(const struct storing *s)

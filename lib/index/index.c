@@ -315,7 +315,7 @@ struct climb {
 	uint32_t line;        /* nodes of its line; 0: not counted */
 	uint32_t spare;       /* cells that entries further up may need: */
 	                      /* made, or parted from another line's */
-	bool whole;           /* what was trimmed is there again */
+	bool whole;           /* trimmed blocks are there again */
 };
 
 #define SPARE_UNKNOWN UINT32_MAX

@@ -22,7 +22,8 @@ struct path {
 struct insert {
 	uint32_t want;      /* blocks */
 	bool in_place;      /* a leaf may grow; new blocks are confirmed */
-	bool keep;          /* nothing is evicted to make room; all or nothing */
+	bool keep;          /* nothing may be evicted to make room: all of */
+	                    /* it is inserted, or nothing */
 	uint32_t below;     /* where the walk begins, or 0; only this leaf */
 	                    /* may grow; */
 	uint32_t inside;    /* behind that many blocks of it; 0: all, as */

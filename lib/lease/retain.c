@@ -123,8 +123,8 @@ retain_count_evicted(struct kvr *k, uint32_t entry)
 }
 
 /*
- * A pinned entry leaves the list. Where events may begin to say what its worker
- * holds, it is not said by this; where they do, it still is.
+ * A pinned entry leaves the list. It is confirmed no more in a region where the
+ * worker's events may begin, but stays so where they have named it.
  */
 static void
 retain_unlist(struct kvr *k, uint32_t entry)
@@ -599,8 +599,8 @@ retain_insert(struct kvr *k, const struct kvr_prompt *p, uint32_t slot,
 }
 
 /*
- * What it holds of the prompt is used. A node that holds more is split, if
- * there is room.
+ * The worker uses the part of the prompt that it holds. A node that is longer
+ * is split, if there is room.
  */
 void
 retain_touch(struct kvr *k, const struct kvr_prompt *p, uint32_t slot,

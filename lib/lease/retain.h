@@ -19,9 +19,9 @@ uint64_t retain_used(struct kvr *k, uint32_t slot,
     const struct kvr_prompt *p, uint32_t recorded);
 bool retain_fills(const struct kvr *k, uint32_t slot);
 void retain_decide(struct kvr *k, uint32_t slot);
-/* What the events of a worker say cannot be followed any more. */
+/* The events of a worker cannot be followed any more. */
 void retain_degrade(struct kvr *k, uint32_t slot);
-/* A prompt was sent to a worker of which events say what it holds. */
+/* A prompt was sent to a worker whose blocks events name. */
 void retain_touch(struct kvr *k, const struct kvr_prompt *p, uint32_t slot,
     int64_t now);
 uint32_t retain_insert(struct kvr *k, const struct kvr_prompt *p,

@@ -199,8 +199,8 @@ stamp_end(struct kvr *k, uint32_t node, uint32_t slot, uint32_t left, bool ends,
 }
 
 /*
- * Where events say what is held, a request adds nothing: it uses what is held
- * of its path. Its own end is marked all the same, and stays if it is stored
+ * Where events name the blocks, a request adds none: it uses those on its path
+ * that are held. Its own end is marked all the same, and stays if it is stored
  * while the request runs.
  */
 void

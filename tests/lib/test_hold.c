@@ -258,7 +258,7 @@ START_TEST(a_lease_counts_while_it_runs)
 }
 END_TEST
 
-/* What has no alias is not held, and nothing behind it. */
+/* A block without an alias is not held, and none behind it. */
 START_TEST(a_full_table_takes_no_more)
 {
 	holds_with(8, 512 << 10, 1);
@@ -415,7 +415,7 @@ START_TEST(blocks_that_do_not_fit_degrade)
 }
 END_TEST
 
-/* A prompt of 40 letters, of which the first 8 are like those of 25 others. */
+/* A prompt of 40 letters. Its first 8 are like those of 25 others. */
 static const char *
 write_prompt(uint32_t i)
 {
@@ -442,7 +442,7 @@ observe_others(uint32_t from, uint32_t n, int64_t now)
 	}
 }
 
-/* What was used longest ago leaves, whether events or requests have fed it. */
+/* The entry used longest ago leaves, whether events or requests have fed it. */
 START_TEST(a_full_region_keeps_what_is_used)
 {
 	static const char hot[] = "hot and held";
@@ -479,7 +479,7 @@ START_TEST(a_full_region_keeps_what_is_used)
 }
 END_TEST
 
-/* What has left is no hint; nor is what is behind it, until all is said again. */
+/* An evicted block is no hint, nor are those behind it until all are stored. */
 START_TEST(what_has_left_comes_back)
 {
 	uint32_t i;
@@ -515,7 +515,7 @@ START_TEST(what_has_left_comes_back)
 }
 END_TEST
 
-/* Removals of what has left end its aliases, and look for it but once. */
+/* Removals of evicted blocks end their aliases, and look for them but once. */
 START_TEST(what_has_left_is_removed)
 {
 	enum { LONG = 4000 };
@@ -839,7 +839,7 @@ START_TEST(without_hashes_it_degrades)
 }
 END_TEST
 
-/* What is longer than a prompt may be is not held, nor is what follows. */
+/* Blocks beyond the longest prompt are not held. */
 START_TEST(too_long_a_path)
 {
 	struct kvr_options o = small_options();

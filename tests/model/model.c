@@ -385,8 +385,8 @@ model_reserve(struct model *m, uint64_t worker, const struct model_path *path,
 }
 
 /*
- * Does nothing if the lease's worker was removed or reset since. If its engine
- * says what it holds, that is used, and nothing else.
+ * Does nothing if the lease's worker was removed or reset since. If its blocks
+ * are known by events, the request uses those that it holds, and adds none.
  */
 static void
 stamp_lease(struct model *m, struct lease *l, int64_t time)

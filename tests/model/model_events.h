@@ -62,7 +62,7 @@ uint64_t model_event_name(uint64_t prefix, bool other);
 
 /*
  * There are events, and so many aliases, for block_size tokens each. full: the
- * library may hold less, and know less of what is behind that.
+ * library may hold less, and know fewer blocks behind that.
  */
 void model_events_use(struct model *m, uint64_t aliases, uint32_t block_size,
     bool full);

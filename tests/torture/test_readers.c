@@ -261,11 +261,22 @@ seq_advance(void)
 	atomic_thread_fence(memory_order_release);
 }
 
+static struct kvr_options
+shared_options(void)
+{
+	struct kvr_options o = small_options();
+
+	o.affinity_entries = 16;
+	o.journal_bytes = KVR_JOURNAL_MIN;
+	o.event_blocks = 200;
+	return o;
+}
+
 /* A writer dies in a change; a wrong count is mended; another boot attaches. */
 static void
 recover_more(uint32_t i, void *memory)
 {
-	struct kvr_options o = small_options();
+	struct kvr_options o = shared_options();
 	struct kvr *other;
 
 	if (i % 512 == 0)
@@ -369,14 +380,11 @@ change_more(uint32_t i, int64_t now)
 
 START_TEST(read_only_while_others_write)
 {
-	struct kvr_options o = small_options();
+	struct kvr_options o = shared_options();
 	pthread_t reader;
 	void *wrong, *memory = aligned_alloc(CELL, SHARED_BYTES);
 	uint32_t i;
 
-	o.affinity_entries = 16;
-	o.journal_bytes = KVR_JOURNAL_MIN;
-	o.event_blocks = 200;
 	by_chance();
 	ck_assert_ptr_nonnull(memory);
 	ck_assert_int_eq(kvr_new_at(&o, memory, SHARED_BYTES, &k), KVR_OK);
