@@ -221,6 +221,7 @@ send_on(struct forward *f, const char *name)
 	const char *colon = strrchr(name, ':');
 	struct evhttp_connection *engine;
 	struct evhttp_request *to;
+	struct evkeyvalq *headers;
 	char host[KVR_NAME_MAX + 1];
 
 	if (colon == NULL)
@@ -238,9 +239,11 @@ send_on(struct forward *f, const char *name)
 	}
 	evhttp_connection_set_timeout(engine, ANSWER_MAX);
 	f->engine = engine;
-	evhttp_add_header(evhttp_request_get_output_headers(to), "Host", name);
-	evhttp_add_header(evhttp_request_get_output_headers(to), "Connection",
-	    "close");
+	headers = evhttp_request_get_output_headers(to);
+	evhttp_add_header(headers, "Host", name);
+	/* Engines refuse bodies of other types. */
+	evhttp_add_header(headers, "Content-Type", "application/json");
+	evhttp_add_header(headers, "Connection", "close");
 	evbuffer_add_buffer(evhttp_request_get_output_buffer(to),
 	    evhttp_request_get_input_buffer(f->client));
 	/* It frees the request if it fails. */

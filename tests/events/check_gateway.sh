@@ -73,6 +73,13 @@ case_engines_do_not_answer()
 	done
 }
 
+case_an_engine_asks_for_a_type()
+{
+	broken_up typed
+	gateway_up "$port"
+	is status "$(ask "$prompt" -H 'Content-Type: text/plain')" 200
+}
+
 case_an_engine_is_not_there()
 {
 	port=$(free_port)
