@@ -165,13 +165,16 @@ result_of(const struct trial *t, bool *good)
 static void
 print_trial(struct check *c, const struct trial *t)
 {
-	const char *result;
+	const char *result, *hint = NULL;
 	bool good;
 
 	result = result_of(t, &good);
-	printf("%s rank %" PRIu32 ": %s: %s\n", t->conf.worker, t->conf.rank,
+	if (strcmp(result, FEED_SILENT) == 0)
+		hint = conf_hint(&t->conf);
+	printf("%s rank %" PRIu32 ": %s: %s%s%s\n", t->conf.worker,
+	    t->conf.rank,
 	    t->conf.events[0] != '\0' ? t->conf.events : t->conf.server,
-	    result);
+	    result, hint == NULL ? "" : "; ", hint == NULL ? "" : hint);
 	c->failures += !good;
 }
 

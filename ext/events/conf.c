@@ -36,6 +36,15 @@ conf_engine_name(uint32_t engine)
 	    engines[engine] : "";
 }
 
+const char *
+conf_hint(const struct conf_stream *stream)
+{
+	return stream->engine != CONF_VLLM ||
+	    strncmp(stream->events, "tcp://", 6) != 0 ? NULL :
+	    "vLLM connects instead of listening unless the endpoint in its "
+	    "--kv-events-config has a *, as tcp://*:5557";
+}
+
 static void
 wrong(struct parse *p, const char *format, ...)
     __attribute__((format(printf, 2, 3)));

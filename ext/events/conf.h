@@ -80,5 +80,7 @@ bool conf_port(char *endpoint, size_t size, uint32_t more);
 /* Are its events on a server of NATS? */
 bool conf_nats(const struct conf_stream *stream);
 const char *conf_engine_name(uint32_t engine);
+/* Why an engine that runs may not answer at its endpoint; NULL: not known. */
+const char *conf_hint(const struct conf_stream *stream);
 
 #endif

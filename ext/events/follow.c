@@ -13,6 +13,7 @@
 #define MS INT64_C(1000000)
 #define SECOND (1000 * MS)
 #define PATIENCE (10 * SECOND) /* for a first connection */
+#define HINT (3 * SECOND)      /* the same, for an engine that may not listen */
 #define LOG_EACH (60 * SECOND)
 
 #define log_of(f, ...) say((f)->region, &(f)->conf, __VA_ARGS__)
@@ -401,6 +402,19 @@ log_connection(struct follow *f, int64_t now)
 	f->logged.connected = connected;
 }
 
+/* Once, unless it has been connected by then. */
+static void
+log_hint(struct follow *f, int64_t now)
+{
+	const char *hint = conf_hint(&f->conf);
+
+	if (f->logged.hint || now - f->opened < HINT)
+		return;
+	f->logged.hint = true;
+	if (!feed_connected(f->feed) && hint != NULL)
+		log_of(f, "%s", hint);
+}
+
 /* At most once a minute: a link that loses much fills no disk. */
 static void
 log_losses(struct follow *f, int64_t now)
@@ -431,6 +445,7 @@ static void
 log_all(struct follow *f, int64_t now)
 {
 	log_connection(f, now);
+	log_hint(f, now);
 	log_losses(f, now);
 	look_at_use(f);
 	say_state(f->region, &f->conf, &f->logged.state,

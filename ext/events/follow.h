@@ -49,7 +49,7 @@ struct follow {
 	bool lag_known;
 	/* as logged last */
 	struct {
-		bool connected, absent, wrong, ranks;
+		bool connected, absent, wrong, ranks, hint;
 		const char *why;  /* it is not connected */
 		struct tell_state state;
 		uint64_t lost;
