@@ -170,6 +170,25 @@ START_TEST(ranks_are_kept_apart)
 }
 END_TEST
 
+/* As vLLM 0.32 writes it with two ranks: the blocks are those of both. */
+START_TEST(blocks_of_all_ranks)
+{
+	static const char text[] =
+	    CONFIG "{block_size=\"32\",engine=\"0\","
+	    "kv_cache_size_tokens=\"5120\",num_gpu_blocks=\"320\"} 1.0\n"
+	    CONFIG "{block_size=\"32\",engine=\"1\","
+	    "kv_cache_size_tokens=\"5120\",num_gpu_blocks=\"320\"} 1.0\n";
+	struct capacity c;
+	uint32_t rank;
+
+	for (rank = 0; rank < 2; rank++) {
+		c = read_rank(CAPACITY_METRICS, rank, text);
+		ck_assert_uint_eq(c.tokens, 5120);
+		ck_assert_uint_eq(c.block_tokens, 32);
+	}
+}
+END_TEST
+
 START_TEST(size_in_tokens_is_preferred)
 {
 	struct capacity c = metrics(CONFIG "{block_size=\"4\",engine=\"0\","
@@ -486,6 +505,7 @@ suite_capacity_read(void)
 	tcase_add_test(t, labels_in_any_order_with_escapes_and_blanks);
 	tcase_add_test(t, thousands_of_lines_before_it);
 	tcase_add_test(t, ranks_are_kept_apart);
+	tcase_add_test(t, blocks_of_all_ranks);
 	tcase_add_test(t, size_in_tokens_is_preferred);
 	tcase_add_test(t, product_of_a_hybrid_model_is_not_believed);
 	tcase_add_test(t, metrics_without_a_capacity);

@@ -23,6 +23,8 @@ struct metrics_line {
 struct metrics {
 	struct samples samples;
 	uint32_t rank;      /* wanted */
+	uint64_t ranks;     /* that have a line so far */
+	uint64_t product, block; /* of the line that counts */
 	struct metrics_line line;
 	struct capacity found;
 };

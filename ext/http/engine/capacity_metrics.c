@@ -66,30 +66,50 @@ on_label(void *context, const char *name, size_t n_name, const char *value,
 	}
 }
 
-/* The line is whole. */
+/* The line of the wanted rank. */
 static void
-on_number(void *context, const char *text, size_t n)
+take_line(struct metrics *m)
 {
-	struct metrics *m = context;
 	const struct metrics_line *l = &m->line;
-	uint64_t product, apart;
-
-	if (n == 0 || *text != '1' || !l->config || l->other_rank ||
-	    l->rank != m->rank || m->found.tokens != 0)
-		return;
 	/* Neither factor is above 2^40 and 2^20, so this does not overflow. */
-	product = l->blocks * l->block;
+	uint64_t product = l->blocks * l->block;
+
 	if (product > CAPACITY_TOKENS_MAX)
 		product = 0;
 	m->found.tokens = l->tokens;
 	if (l->tokens == 0 && !l->states)
 		m->found.tokens = product;
 	m->found.window = m->found.tokens > 0 ? (uint32_t)l->window : 0;
-	apart = product > m->found.tokens ? product - m->found.tokens :
-	    m->found.tokens - product;
-	/* One block of the pool may be reserved. */
-	m->found.block_tokens = m->found.tokens > 0 && product > 0 &&
-	    !l->states && apart <= l->block ? (uint32_t)l->block : 0;
+	m->product = l->states ? 0 : product;
+	m->block = l->block;
+}
+
+/* One block of the pool may be reserved. */
+static bool
+is_near(const struct metrics *m, uint64_t product)
+{
+	const uint64_t tokens = m->found.tokens;
+
+	return (product > tokens ? product - tokens : tokens - product) <=
+	    m->block;
+}
+
+/* The line is whole. num_gpu_blocks of vLLM 0.32 is the sum over ranks. */
+static void
+on_number(void *context, const char *text, size_t n)
+{
+	struct metrics *m = context;
+	const struct metrics_line *l = &m->line;
+
+	if (n == 0 || *text != '1' || !l->config || l->other_rank)
+		return;
+	if (l->rank >= m->ranks)
+		m->ranks = l->rank + 1;
+	if (l->rank == m->rank && m->found.tokens == 0)
+		take_line(m);
+	m->found.block_tokens = m->found.tokens > 0 && m->product > 0 &&
+	    (is_near(m, m->product) || is_near(m, m->product / m->ranks)) ?
+	    (uint32_t)m->block : 0;
 }
 
 void
