@@ -245,7 +245,7 @@ $(BUILD)/examples/%: $(BUILD)/obj/examples/%.o $(STATIC)
 	$(Q)$(link) -o $@ $< $(STATIC) $(LDLIBS)
 
 include mk/probe.mk mk/top.mk mk/sync.mk mk/events.mk mk/check.mk mk/install.mk mk/run.mk \
-	mk/nginx.mk mk/llama.mk mk/clients.mk mk/coverage.mk
+	mk/nginx.mk mk/llama.mk mk/vllm.mk mk/clients.mk mk/coverage.mk
 
 SOURCES := $(sort $(SYNC) $(STREAM) $(EVENTS) $(wildcard tools/*.c tools/*/*.c \
 	tests/stand-ins/*/*.c \

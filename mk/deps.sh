@@ -1,11 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
 # deps.sh build|test|page|slow|coverage|tidy|plot|model|foreign|nginx|engine|
-#     sync|events|llama|clients|rivals ...
+#     sync|events|llama|vllm|clients|rivals ...
 # - checks the dependencies of these groups: building, tests, tests in a
 # browser, slow checks, coverage, clang-tidy, plots, the spin model, other CPUs,
 # the nginx module, the test engine and its client, the buses of replicas, events
-# of engines, llama.cpp, SDKs, other JSON libraries. Silent if nothing is
+# of engines, llama.cpp, vLLM, SDKs, other JSON libraries. Silent if nothing is
 # missing. Otherwise, on Debian, root installs it with one apt-get call; other
 # users get that call printed, and the script fails. On other systems it lists
 # what is missing and fails.
@@ -75,6 +75,7 @@ events header json-c/json.h libjson-c-dev
 events command perl perl
 llama command node nodejs
 llama command npm npm
+vllm command python3 python3-venv
 clients command node nodejs
 clients command npm npm
 rivals command $CXX g++

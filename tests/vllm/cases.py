@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""cases.py - cases, their results and the tally.
+
+A case is a function of engines that run: it returns a sentence to print, or
+nothing, and raises an exception if it fails. A case with a number in `known` is
+expected to fail for the reason given: if it does, it is printed with both and
+counts as skipped.
+"""
+import os
+import subprocess
+import time
+import traceback
+
+import bed
+
+known_cases = {}
+
+
+def case(function=None, known=0, reason=''):
+    if function is None:
+        return lambda f: case(f, known, reason)
+    known_cases[function] = known, reason
+    return function
+
+
+def output(program, *arguments):
+    """What a program of the build folder prints."""
+    return subprocess.run([os.path.join(bed.build, program), *arguments],
+                          check=True, timeout=60, text=True,
+                          stdout=subprocess.PIPE).stdout
+
+
+class Runner:
+    def __init__(self, tally, wanted):
+        self.tally, self.wanted = tally, wanted
+        self.failures = []
+
+    def wants(self, *functions):
+        return [f for f in functions
+                if not self.wanted or f.__name__ in self.wanted]
+
+    def count(self, passed, failed, skipped):
+        with open(self.tally, 'a') as file:
+            file.write('%d %d %d\n' % (passed, failed, skipped))
+
+    def run(self, function, *engines):
+        name = function.__name__.replace('_', ' ')
+        known, reason = known_cases[function]
+        begun = time.monotonic()
+        try:
+            said = function(*engines)
+        except Exception as error:  # of any kind: the case has failed
+            self.failed(function, name, known, reason, error)
+            return
+        self.count(1, 0, 0)
+        print('  vllm           %s%s%s (%.0f s)' % (
+            name, ': ' + said if said else '',
+            '; known fault %d is not seen' % known if known else '',
+            time.monotonic() - begun), flush=True)
+
+    def failed(self, function, name, known, reason, error):
+        if known and isinstance(error, AssertionError):
+            self.count(0, 0, 1)
+            print('  vllm           known fault %d: %s: %s: %s' % (
+                known, name, error, reason), flush=True)
+            return
+        self.failures.append(function.__name__)
+        self.give_up(name)
+
+    def give_up(self, name):
+        """With the exception that is handled now."""
+        self.count(0, 1, 0)
+        print('    FAILED   vllm: %s: %s' % (name, traceback.format_exc()),
+              flush=True)
+        for process in bed.running:
+            print('             %s: %s' % (process.name,
+                                           process.last_lines(3)), flush=True)
