@@ -347,7 +347,8 @@ case_complete() # slow
 pages_of()
 {
 	step=16
-	up --block "$1" --events-form "$2"
+	# In larger caches only pages within blocks would leave.
+	up --block "$1" --events-form "$2" --capacity 288
 	exact 0 39
 	states complete 4
 	at_least_one 'blocks removed' "$(sum removed)"
