@@ -262,8 +262,8 @@ block_held(const struct kvr *k, uint32_t alias, uint64_t *places)
 	    !find_in(k, a->node, slot, a->sequence, &steps, &place) &&
 	    !find_above(k, alias, &steps, &place, &way))
 		return false;
-	above = a->parent;
-	if (place.at > 0)
+	above = read_once(a->parent);
+	if (place.at > 0 && above <= k->layout.aliases)
 		places[above] = (uint64_t)place.node << 32 | (place.at - 1);
 	return entry_reaches(k, cover_seek(k, place.node, slot, &c), &c,
 	    &place);
