@@ -65,7 +65,7 @@ fault_of_options(void)
 	return name;
 }
 
-/* The flags allow both; another size is refused, and other times are applied. */
+/* The flags allow both; another size is refused, other times are applied. */
 START_TEST(create_or_attach)
 {
 	struct kvr_options got = { .size = sizeof(got) };

@@ -159,7 +159,7 @@ START_TEST(ties_are_near_the_best)
 }
 END_TEST
 
-/* Neither load nor text matters, which one router knows and another does not. */
+/* Neither load nor text matters, which one router has and another has not. */
 START_TEST(hash_goes_by_the_key)
 {
 	uint32_t counts[WORKERS_MAX], i;
