@@ -6,7 +6,7 @@
  * with a few numbers drawn anew. A plan that is worse than all before it is
  * repeated, and the least of both counts, for a history is worse each time and
  * noise is not. A plan is written as name=number,name=number; what is not
- * named is that of `--calls`.
+ * named is that of plan_usual.
  */
 #ifndef KVROUTE_SEARCH_H
 #define KVROUTE_SEARCH_H
@@ -15,7 +15,7 @@
 
 #include <stdio.h>
 
-/* That of --calls. */
+/* Where a plan gives no number of its own. */
 extern const struct plan plan_usual;
 /* Ends the program if the text is no plan. */
 void plan_read(const char *text, struct plan *p);

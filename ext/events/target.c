@@ -287,6 +287,14 @@ moved(struct target *t, const struct event_batch *b, const struct event *e)
 	    blocks(t, KVR_EVENT_STORED, tier_of(e->tier), b, e);
 }
 
+/* A batch that comes again forgets nothing. */
+static void
+forget_pages(struct target *t)
+{
+	if (t->whole)
+		pages_clear(&t->pages);
+}
+
 static bool
 translate(struct target *t, const struct event_batch *b, const struct event *e)
 {
@@ -297,12 +305,12 @@ translate(struct target *t, const struct event_batch *b, const struct event *e)
 		return blocks(t, KVR_EVENT_REMOVED, tier_of(e->tier), b, e);
 	case EVENT_CLEARED:
 		t->seen.cleared++;
-		pages_clear(&t->pages);
+		forget_pages(t);
 		return add(t, KVR_EVENT_CLEARED, KVR_TIER_GPU) != NULL;
 	case EVENT_MOVED:
 		return moved(t, b, e);
 	case EVENT_RESTARTED:
-		pages_clear(&t->pages);
+		forget_pages(t);
 		return add(t, KVR_EVENT_RESTARTED, KVR_TIER_GPU) != NULL;
 	default:
 		return true;

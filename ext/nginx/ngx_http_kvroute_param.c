@@ -93,7 +93,7 @@ static const param_t params[] = {
 	{ kvroute, "workers", COUNT, OPTION(max_workers), "how many servers "
 	    "the index has room for", "1", "4096", "256" },
 	{ kvroute, "ttl", TIME_NS, OPTION(ttl_ns), "how long a cache keeps a "
-	    "prompt", "1ms", NULL, "120s" },
+	    "prompt", "1ms", "365d", "120s" },
 	{ kvroute, "affinity", COUNT, OPTION(affinity_entries), "the number "
 	    "of places for sessions and state", "0", "16777216" },
 	{ kvroute, "tenants", COUNT, OPTION(tenants), "how many tenants share "

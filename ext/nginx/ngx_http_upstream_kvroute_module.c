@@ -28,7 +28,7 @@
 #include "ngx_http_kvroute_zone.h"
 
 enum { MAX_BODY = 2 * 1024 * 1024 };
-/* Bindings of sessions, if not configured: of 40 bytes each. */
+/* Bindings of sessions, if not configured: of 32 bytes each. */
 enum { BYTES_PER_BINDING = 512, BINDINGS = 16384, BYTES_PER_WORKER = 2560 };
 
 /* ---------------------------------------------------------- directives --- */

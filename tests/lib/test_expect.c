@@ -568,7 +568,8 @@ START_TEST(links_are_limited)
 		ck_assert(sound[i] > 50);
 	}
 	ck_assert_uint_ge(set.steps, steps + WORKERS);
-	ck_assert_uint_lt(set.steps, steps + (set.most - steps) / 32);
+	/* 3 each, but chains are longer under some secrets */
+	ck_assert_uint_lt(set.steps, steps + (set.most - steps) / 16);
 	whole = malloc(k->layout.end);
 	ck_assert_ptr_nonnull(whole);
 	memcpy(whole, k->region, k->layout.end);

@@ -34,6 +34,7 @@ wrong_lines()
 	kvroute zone=kv:8m workers=0; # invalid parameter "workers=0"
 	kvroute zone=kv:8m workers=4097; # invalid parameter "workers=4097": it is how many servers the index has room for, from 1 to 4096
 	kvroute zone=kv:8m ttl=0; # invalid parameter "ttl=0": it is how long a cache keeps a prompt, from 1ms
+	kvroute zone=kv:8m ttl=366d; # invalid parameter "ttl=366d": it is how long a cache keeps a prompt, from 1ms to 365d
 	kvroute zone=kv:8m ttl=soon; # invalid parameter "ttl=soon"
 	kvroute zone=kv:8m policy=balanced; # invalid parameter "policy=balanced": the parameters of "kvroute" are zone=, path=, size=
 	kvroute zone=kv:8m balanced_bound=2; # invalid parameter "balanced_bound=2": the parameters of "kvroute" are

@@ -261,7 +261,7 @@ def a_system_prompt_by_another_endpoint(fleet):
             (message, response)))]
     said = ', '.join('%.2f of %.2f' % pair for pair in found)
     for predicted, cached in found:
-        assert abs(predicted - cached) < NEAR, 'predicted ' + said
+        cases.demand(abs(predicted - cached) < NEAR, 'predicted ' + said)
     return said
 
 
@@ -309,4 +309,4 @@ def an_idle_connection_that_nginx_closes_first(fleet):
       '60 s, and a POST is not sent again: set keepalive_timeout 4s')
 def an_idle_connection_that_the_engine_closes_first(fleet):
     status = after_five_seconds(fleet, None)
-    assert status == 200, 'status %d' % status
+    cases.demand(status == 200, 'status %d' % status)

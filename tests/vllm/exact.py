@@ -117,8 +117,8 @@ def overlaps_that_kvr_match_returns(fleet):
                 daemon.settle()
             overlap = (answer.headers['X-Overlap'] or '=0').split('=')[-1]
             found.append((int(overlap), answer.usage[1] or 0))
-    assert all(a == b for a, b in found), 'overlaps ' + ', '.join(
-        '%d of %d' % pair for pair in found)
+    cases.demand(all(a == b for a, b in found), 'overlaps ' + ', '.join(
+        '%d of %d' % pair for pair in found))
 
 
 @case

@@ -46,7 +46,7 @@ def requests_while_a_cache_is_reset(fleet):
                 fleet[1].reset()
             time.sleep(0.03)
         found = guess.reasons(nginx)
-        assert found.get('no_worker', 0) == 0, found
+        cases.demand(found.get('no_worker', 0) == 0, found)
 
 
 @case

@@ -53,8 +53,8 @@ def figures(nginx):
 def within(nginx, points):
     predicted, reported = figures(nginx)
     said = 'predicted %.3f, reported %.3f' % (predicted, reported)
-    assert abs(predicted - reported) <= points * POINTS, \
-        '%s, reasons %s' % (said, reasons(nginx))
+    cases.demand(abs(predicted - reported) <= points * POINTS,
+                 '%s, reasons %s' % (said, reasons(nginx)))
     return said
 
 
@@ -68,15 +68,9 @@ def capacity_that_is_read(fleet):
         return within(nginx, 4)
 
 
-@case
-def time_to_live(fleet):
-    with chats(fleet, 'zone=kv:8m retain=ttl') as nginx:
-        return within(nginx, 8)
-
-
 @case(known=9, reason='feedback begins with 5/6 for each block')
 def feedback(fleet):
-    with chats(fleet, 'zone=kv:8m retain=feedback') as nginx:
+    with chats(fleet, 'zone=kv:8m') as nginx:
         return within(nginx, 3)
 
 
@@ -107,7 +101,7 @@ def text_of_many_tokens(fleet):
             before, usage = usage_of(before, nginx)
             rounds.append(usage)
     said = ', '.join('predicted %.2f of %.2f' % usage for usage in rounds)
-    assert all(abs(a - b) < 0.1 for a, b in rounds), said
+    cases.demand(all(abs(a - b) < 0.1 for a, b in rounds), said)
     return said
 
 
