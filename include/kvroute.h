@@ -567,8 +567,8 @@ int kvr_lease_open_on(struct kvr *k, struct kvr_prompt *p,
     const struct kvr_request *request, uint64_t worker, int64_t now,
     struct kvr_decision *out);
 /*
- * The request was dispatched. All calls on a lease accept 0, no lease, and do
- * nothing then.
+ * The request was dispatched. All calls on a lease accept 0, no lease: then
+ * only time passes.
  */
 int kvr_lease_commit(struct kvr *k, uint64_t lease, int64_t now,
     uint32_t flags);

@@ -206,6 +206,14 @@ file_try(ngx_http_kvroute_srv_conf_t *up, ngx_log_t *log)
 	    "for the worker processes", error);
 }
 
+/* A start applies another time to live to the region. */
+static bool
+is_applied(ngx_http_kvroute_srv_conf_t *up, int error)
+{
+	return error == KVR_EMISMATCH &&
+	    strcmp(other_option(up), "ttl_ns") == 0;
+}
+
 /*
  * nginx -t makes and changes no file. It reads one that is there; what only the
  * start could mend is no error.
@@ -222,7 +230,8 @@ file_test(ngx_http_kvroute_srv_conf_t *up, ngx_log_t *log)
 	error = file_open(up, KVR_OPEN_READONLY | trust_flags(), &k);
 	if (error == KVR_OK)
 		kvr_free(k);
-	if (error == KVR_OK || error == KVR_ESTATE || error == KVR_EBUSY)
+	if (error == KVR_OK || error == KVR_ESTATE || error == KVR_EBUSY ||
+	    is_applied(up, error))
 		error = (st.st_mode & (S_IWGRP | S_IWOTH)) != 0 ? KVR_EPERM :
 		    KVR_OK;
 	return error == KVR_OK ? NGX_OK : file_complain(up, log, "", error);
@@ -305,7 +314,7 @@ zones_alike(const ngx_http_kvroute_srv_conf_t *a,
     const ngx_http_kvroute_srv_conf_t *b)
 {
 	return a->options.block_size == b->options.block_size &&
-	    a->options.ttl_ns == b->options.ttl_ns &&
+	    (a->options.ttl_ns == b->options.ttl_ns || a->path.len > 0) &&
 	    a->options.max_workers == b->options.max_workers &&
 	    a->options.tenants == b->options.tenants &&
 	    tables_alike(a, b) &&

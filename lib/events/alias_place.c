@@ -282,8 +282,8 @@ alias_places_sound(const struct kvr *k, uint64_t *places)
 
 		if (a->life != 0 && a->parent != 0 &&
 		    stream_at(k, a->worker)->life == a->life &&
-		    !block_held(k, i, places) &&
-		    stream_at(k, a->worker)->lacks == 0)
+		    stream_at(k, a->worker)->lacks == 0 &&
+		    !block_held(k, i, places))
 			return false;
 	}
 	return true;

@@ -447,6 +447,7 @@ struct fitting {
 	uint32_t slot;
 	struct path path;
 	uint32_t missing; /* cells of entries on it */
+	uint32_t parted;  /* cells of one that is parted; the path stays */
 };
 
 /* For which room is made. */
@@ -496,10 +497,11 @@ fit_walk(struct fitting *f, uint32_t want)
 	index_walk(f->k, f->p, want, f->how, &f->path);
 	add_once(f->k->region->counts.steps, f->path.steps);
 	/* an upper bound, which will do if cells abound */
-	f->missing = f->path.nodes * ENTRY_CELLS_MAX;
+	want = f->parted > 0 ? f->path.depth : want;
+	f->missing = f->parted + f->path.nodes * ENTRY_CELLS_MAX;
 	if (fit_cells(f, want) <= f->k->region->free_cells)
 		return true;
-	f->missing = index_missing(f->k, &f->path, f->slot);
+	f->missing = f->parted + index_missing(f->k, &f->path, f->slot);
 	return fit_cells(f, want) <= f->k->region->free_cells;
 }
 
@@ -600,28 +602,27 @@ retain_insert(struct kvr *k, const struct kvr_prompt *p, uint32_t slot,
 
 /*
  * The worker uses the part of the prompt that it holds. A node that is longer
- * is split, if there is room.
+ * is split. If there is no room for that, nothing is stamped.
  */
 void
 retain_touch(struct kvr *k, const struct kvr_prompt *p, uint32_t slot,
     int64_t now)
 {
 	struct insert how = { .want = p->blocks };
-	struct path path;
+	struct fitting f = { .k = k, .p = p, .how = &how, .slot = slot,
+		.parted = ENTRY_CELLS_MAX };
 	uint32_t node;
 
-	index_walk(k, p, how.want, &how, &path);
-	add_once(k->region->counts.steps, path.steps);
-	node = path.node;
-	if (path.inside < node_at(k, node)->length &&
-	    cover_find(k, node, slot) != 0) {
-		if (index_line_full(k, &path) || index_cells(k, &path,
-		    path.depth, 0) + retain_spare(k) > k->region->free_cells)
-			node = node_at(k, node)->parent;
-		else
-			node = index_insert(k, p, &path, path.depth, slot,
-			    &how);
+	if (!fit_walk(&f, how.want) && f.path.node != 0) {
+		retain_make_room(k, now, fit_cells(&f, f.path.depth));
+		if (!fit_walk(&f, how.want))
+			return;
 	}
+	node = f.path.node;
+	if (f.path.inside < node_at(k, node)->length &&
+	    cover_find(k, node, slot) != 0)
+		node = index_line_full(k, &f.path) ? node_at(k, node)->parent
+		    : index_insert(k, p, &f.path, f.path.depth, slot, &how);
 	window_stamp(k, node, slot, false, now);
 }
 

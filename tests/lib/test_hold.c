@@ -546,11 +546,11 @@ START_TEST(what_has_left_is_removed)
 }
 END_TEST
 
-/* A burst of long prompts takes room of all workers, and the trust of none. */
-START_TEST(a_burst_costs_hints)
+/* Prompts of worker 0 by events, and long ones that requests hold. */
+static uint32_t
+burst(uint64_t *lease, uint32_t n)
 {
 	struct kvr_decision d = { .size = sizeof(d) };
-	uint64_t lease[64];
 	uint32_t tokens[2000] = { 0 }, i;
 
 	holds_with(8000, 768 << 10, 1);
@@ -558,15 +558,59 @@ START_TEST(a_burst_costs_hints)
 		stored(write_prompt(i), 0);
 		ck_assert_uint_eq(got.state, KVR_EVENTS_COMPLETE);
 	}
-	for (i = 0; i < 64; i++) {
+	for (i = 0; i < n; i++) {
 		tokens[0] = 100000 + i;
 		ck_assert_int_eq(kvr_prompt_set_tokens(p, NULL, tokens, 2000),
 		    KVR_OK);
 		ck_assert_int_eq(kvr_lease_open(k, p, NULL, 2, &d), KVR_OK);
 		lease[i] = d.lease;
 	}
+	return d.recorded_blocks;
+}
+
+/* The first letters of a prompt, and others behind them. */
+static void
+say_prefix(uint32_t i, const char *rest)
+{
+	char text[16];
+
+	(void)snprintf(text, sizeof(text), "%.10s%s", write_prompt(i), rest);
+	say(text);
+}
+
+/* Leases take the cells that are spared; what is held is not parted then. */
+START_TEST(no_room_to_part)
+{
+	struct kvr_decision d = { .size = sizeof(d) };
+	uint64_t lease[8];
+	uint32_t i;
+
+	(void)burst(lease, 8);
+	for (i = 0; i < 40; i++) {
+		say_prefix(i, "zzz"); /* parts the node, and no entry */
+		(void)observed(2, 2);
+	}
+	say_prefix(1, "zzz");
+	for (i = 0; i < 20000 && k->region->free_cells > 1; i++)
+		ck_assert_int_eq(kvr_lease_open(k, p, NULL, 2, &d), KVR_OK);
+	ck_assert_uint_le(k->region->free_cells, 1);
+	ck_assert_uint_eq(worker_stats(0).events_evicted, 0);
+	for (i = 0; i < 40; i++) {
+		say_prefix(i, "");
+		(void)observed(0, 2);
+		region_sound();
+	}
+}
+END_TEST
+
+/* A burst of long prompts takes room of all workers, and the trust of none. */
+START_TEST(a_burst_costs_hints)
+{
+	uint64_t lease[64];
+	uint32_t i, recorded = burst(lease, 64);
+
 	/* no cell is left */
-	ck_assert_uint_lt(d.recorded_blocks, 2000);
+	ck_assert_uint_lt(recorded, 2000);
 	for (i = 0; i < 200; i += 3)
 		removed(write_prompt(i), 20);
 	stored("no room", 0);
@@ -1602,6 +1646,7 @@ suite_hold(void)
 	tcase_add_loop_test(t, what_has_left_comes_back, 0, 2);
 	tcase_add_test(t, what_has_left_is_removed);
 	tcase_add_test(t, a_burst_costs_hints);
+	tcase_add_test(t, no_room_to_part);
 	tcase_add_test(t, local_hashes_will_do);
 	tcase_add_test(t, another_handle_goes_on);
 	tcase_add_test(t, names_alone_are_copies);
