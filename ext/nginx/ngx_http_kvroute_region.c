@@ -80,12 +80,6 @@ region_announce(ngx_http_kvroute_srv_conf_t *up, struct kvr *k, ngx_log_t *log)
 	    "or %uL tokens, %*s; bodies are read by %s", &up->upstream->host,
 	    s.workers, s.held_blocks, room, tokens, (size_t)(end - text), text,
 	    body_reader());
-	if (s.journal_bytes != up->options.journal_bytes)
-		ngx_log_error(NGX_LOG_WARN, log, 0, "kvroute of upstream "
-		    "\"%V\": the file has a journal of %uL bytes, not %uL: "
-		    "remove it, and start again, for another",
-		    &up->upstream->host, s.journal_bytes,
-		    up->options.journal_bytes);
 }
 
 /* ------------------------------------------------------- start and stop --- */
