@@ -155,8 +155,8 @@ enum { PARAMS = sizeof(params) / sizeof(params[0]) };
 
 /* --------------------------------------------------------------- values --- */
 
-static bool
-is_word(const ngx_str_t *text, const char *word)
+bool
+ngx_http_kvroute_word_is(const ngx_str_t *text, const char *word)
 {
 	return text->len == ngx_strlen(word) &&
 	    ngx_strncmp(text->data, word, text->len) == 0;
@@ -176,7 +176,8 @@ word_find(const param_t *p, const ngx_str_t *text)
 	ngx_int_t i;
 
 	for (i = 0; i < WORDS; i++)
-		if (p->words[i] != NULL && is_word(text, p->words[i]))
+		if (p->words[i] != NULL &&
+		    ngx_http_kvroute_word_is(text, p->words[i]))
 			return i;
 	return NGX_ERROR;
 }
@@ -255,7 +256,7 @@ value_read(const param_t *p, void *fields, ngx_str_t *text)
 {
 	ngx_int_t n;
 
-	if (p->off && is_word(text, "off")) {
+	if (p->off && ngx_http_kvroute_word_is(text, "off")) {
 		value_store(p, fields, 0);
 		return true;
 	}
@@ -328,7 +329,7 @@ capacity_read(ngx_conf_t *cf, void *fields, ngx_str_t *text)
 	ngx_http_kvroute_server_t *to = fields;
 	ngx_int_t n = 0;
 
-	to->ask = is_word(text, "auto");
+	to->ask = ngx_http_kvroute_word_is(text, "auto");
 	if (!to->ask) {
 		n = ngx_atoi(text->data, text->len);
 		if (n == NGX_ERROR || n == 0)

@@ -16,13 +16,6 @@ static const char *const automatic[] = { "$http_x_session_affinity",
     "$http_thread_id", "$http_session_id",
     "$kvroute_session", "$kvroute_cache_key" };
 
-static bool
-is_word(const ngx_str_t *text, const char *word)
-{
-	return text->len == ngx_strlen(word) &&
-	    ngx_strncmp(text->data, word, text->len) == 0;
-}
-
 /* A value that is the same for all requests would be one session. */
 static const char *
 value_add(ngx_conf_t *cf, ngx_array_t *values, ngx_str_t text)
@@ -71,9 +64,9 @@ affinity_argument(ngx_conf_t *cf, ngx_http_kvroute_loc_conf_t *loc,
 	if (ngx_http_kvroute_param_is(arg, "mode", &value) ||
 	    ngx_http_kvroute_param_is(arg, "ttl", &value))
 		return ngx_http_kvroute_param_read(cf, arg, loc);
-	if (is_word(arg, "off"))
+	if (ngx_http_kvroute_word_is(arg, "off"))
 		why = "is for itself";
-	else if (is_word(arg, "auto"))
+	else if (ngx_http_kvroute_word_is(arg, "auto"))
 		why = automatic_add(cf, loc->affinity);
 	else
 		why = value_add(cf, loc->affinity, *arg);
@@ -92,7 +85,7 @@ ngx_http_kvroute_affinity_set(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 	if (loc->affinity != NGX_CONF_UNSET_PTR)
 		return "is duplicate";
 	loc->affinity = NULL;
-	if (cf->args->nelts == 2 && is_word(&args[1], "off"))
+	if (cf->args->nelts == 2 && ngx_http_kvroute_word_is(&args[1], "off"))
 		return NGX_CONF_OK;
 	loc->affinity = ngx_array_create(cf->pool, 8,
 	    sizeof(ngx_http_complex_value_t));
@@ -116,13 +109,13 @@ ngx_http_kvroute_responses_set(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
 	if (loc->responses_ttl != NGX_CONF_UNSET_MSEC)
 		return "is duplicate";
-	if (is_word(arg, "off")) {
+	if (ngx_http_kvroute_word_is(arg, "off")) {
 		loc->responses_ttl = 0;
 		return NGX_CONF_OK;
 	}
 	if (ngx_http_kvroute_param_is(arg, "ttl", &value))
 		return ngx_http_kvroute_param_read(cf, arg, loc);
-	if (!is_word(arg, "on"))
+	if (!ngx_http_kvroute_word_is(arg, "on"))
 		return ngx_http_kvroute_param_refuse(cf, arg,
 		    "it is on, off, or ttl= with a time of at most 30 days");
 	return ngx_http_kvroute_param_defaults(cf, "kvroute_responses", loc) ==
