@@ -111,6 +111,14 @@ def tools(fleet):
         assert predicted < NEAR and cached < NEAR, (predicted, cached)
 
 
+def apart(found):
+    """Two prompts share nothing, and each is there when it comes again."""
+    for predicted, cached in found[:2]:
+        assert predicted < NEAR and cached < NEAR, found
+    for predicted, cached in found[2:]:
+        assert predicted > 0.8 and cached > 0.8, found
+
+
 @case
 def salts_separate_prompts(fleet):
     with proxy(fleet) as nginx:
@@ -118,10 +126,7 @@ def salts_separate_prompts(fleet):
                  for salt in ('one', 'two')}
         found = [shares(nginx, ask.good(nginx.port, ask.CHAT, asked[salt]))
                  for salt in ('one', 'two', 'one', 'two')]
-    for predicted, cached in found[:2]:
-        assert predicted < NEAR and cached < NEAR, found
-    for predicted, cached in found[2:]:
-        assert predicted > 0.8 and cached > 0.8, found
+    apart(found)
 
 
 @case
@@ -131,10 +136,7 @@ def salts_that_nginx_sets(fleet):
         found = [shares(nginx, ask.good(
             nginx.port, ask.CHAT, body, headers={'X-Tenant': tenant}))
             for tenant in ('mars', 'moon', 'mars', 'moon')]
-    for predicted, cached in found[:2]:
-        assert predicted < NEAR and cached < NEAR, found
-    for predicted, cached in found[2:]:
-        assert predicted > 0.8 and cached > 0.8, found
+    apart(found)
 
 
 @case
