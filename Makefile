@@ -27,7 +27,8 @@ unitdir ?= $(prefix)/lib/systemd/system
 Q := $(if $(V),,@)
 say = @$(if $(V),:,printf '  %-8s %s\n' '$(1)' '$(2)')
 
-HEADERS := include/kvroute.h include/kvroute_events.h include/kvroute_replica.h
+HEADERS := include/kvroute.h include/kvroute_events.h \
+	include/kvroute_http.h include/kvroute_replica.h
 
 # The first one is the only place with the version.
 VERSION := $(shell sed -n 's/^.define KVR_VERSION_STRING "\(.*\)"/\1/p' \
@@ -64,8 +65,8 @@ SHARED_HEADERS := $(shell $(CC) $(CPPFLAGS) -E -include xxhash.h -x c \
 # not there for this target.
 ABSENT := $(shell LC_ALL=C $(CC) $(LDFLAGS) -shared -nostdlib -o /dev/null \
 	-x c /dev/null -lbsd -ljson-c -lcurl -lncurses -lhiredis \
-	-lnats -lmsgpackc -lmsgpack-c -lzmq 2>&1 | \
-	sed -n 's/.*\(cannot find\|find library\) -l\([a-z-]*\).*/\2/p')
+	-lssl -lcrypto -lnghttp2 -levent -lnats -lmsgpackc -lmsgpack-c -lzmq 2>&1 | \
+	sed -n 's/.*\(cannot find\|find library\) -l\([a-z0-9-]*\).*/\2/p')
 # Whether all of these are.
 found = $(if $(filter $(ABSENT),$(1)),,yes)
 # PROGRAMS, libraries: these programs where the libraries are; else `all` names
@@ -86,14 +87,14 @@ endef
 # its list; CONTRIBUTING.md describes them. -iquote, because system headers have
 # names such as check.h and file.h too.
 ROOMS := base hash region index learn lease events choice check api
-HTTP_ROOMS := json request answer engine status
+HTTP_ROOMS := json request answer engine status fleet life
 TOOL_ROOMS := common simulate replay
 LIB_DIRS := $(ROOMS:%=lib/%)
 HTTP_DIRS := $(HTTP_ROOMS:%=ext/http/%)
 TOOL_DIRS := $(TOOL_ROOMS:%=tools/%)
 BENCH_DIRS := bench/steps bench/threads bench/growth
 TEST_DIRS := tests $(addprefix tests/,lib model torture http tools sync \
-	events)
+	events pick envoy)
 # Programs that tests, demos and benchmarks run, and nobody installs.
 STAND_INS := tests/stand-ins/engine tests/stand-ins/chats
 
@@ -104,11 +105,12 @@ upto = $(if $(2),$(firstword $(2)) $(if $(filter $(1),$(firstword $(2))),,\
 $(foreach d,$(LIB_DIRS),$(eval SEES_$d := $(call upto,$d,$(LIB_DIRS))))
 $(foreach d,$(HTTP_DIRS),$(eval SEES_$d := $(call upto,$d,$(HTTP_DIRS))))
 $(foreach d,$(TOOL_DIRS),$(eval SEES_$d := $(call upto,$d,$(TOOL_DIRS))))
+SEES_ext/http/pool := $(HTTP_DIRS) ext/http/pool
 $(foreach d,$(BENCH_DIRS),$(eval SEES_$d := \
 	$(call upto,$d,$(BENCH_DIRS)) $(TOOL_DIRS)))
 $(foreach d,$(TEST_DIRS) fuzz,$(eval SEES_$d := $(LIB_DIRS) $(TEST_DIRS) \
-	$(TOOL_DIRS) $(STAND_INS) tools/top $(HTTP_DIRS) ext/daemon ext/sync \
-	ext/events \
+	$(TOOL_DIRS) $(STAND_INS) tools/top $(HTTP_DIRS) ext/http/pool \
+	ext/daemon ext/sync ext/events ext/pick ext/envoy \
 	$(BUILD)/gen))
 SEES_tools/replay += $(BUILD)/gen
 SEES_tests/foreign := tools/common
@@ -125,6 +127,8 @@ SEES_bench/events := ext/events tests/stand-ins/engine $(TOOL_DIRS)
 SEES_ext/daemon := tools/common ext/http/json ext/daemon
 SEES_ext/sync := $(SEES_ext/daemon) ext/sync
 SEES_ext/events := $(SEES_ext/sync) ext/events
+SEES_ext/pick := $(SEES_ext/daemon) ext/pick
+SEES_ext/envoy := ext/http/json ext/pick ext/envoy
 includes = -Iinclude $(call quote,$(SEES_$(patsubst %/,%,$(dir $(1)))))
 
 compile_with = $(CC) $(1) $(SHARED_HEADERS) -D_DEFAULT_SOURCE \
@@ -144,13 +148,15 @@ LIB := $(call files_of,$(LIB_DIRS))
 MODULES := $(call files_of,$(TOOL_DIRS))
 # What every proxy needs.
 HTTP := $(call files_of,$(HTTP_DIRS))
+# Requests and servers of a proxy: libkvroute-http.
+POOL := $(call files_of,ext/http/pool)
 # The part that daemons share.
 DAEMON := $(call files_of,ext/daemon) $(addprefix ext/http/json/,\
 	metric_writer.c text_writer.c) $(addprefix tools/common/,args.c \
 	args_table.c rng.c)
 # What replicas exchange, without a bus.
-WIRE := $(addprefix ext/sync/,bus_queue.c bus_url.c frame.c siphash.c \
-	roster.c publish.c apply.c apply_records.c apply_workers.c \
+WIRE := $(addprefix ext/sync/,bus_login.c bus_queue.c bus_url.c frame.c \
+	redis_way.c siphash.c roster.c publish.c apply.c apply_records.c apply_workers.c \
 	apply_loads.c chains.c roots.c give.c fetch.c proof.c)
 BENCH_SOURCES := $(call files_of,bench $(BENCH_DIRS))
 BENCH_TOOL := $(BUILD)/kvroute-bench
@@ -188,8 +194,9 @@ $(BUILD)/obj/%.o: %.c $(BUILD)/gen/flags
 # removed files relink everything.
 $(BUILD)/gen/flags: TEXT = $(call compile_with) $(foreach \
 	v,$(sort $(filter SEES_%,$(.VARIABLES))),$v:$($v))
-$(BUILD)/gen/sources: TEXT = $(LIB) $(MODULES) $(HTTP) $(WIRE) $(DECODER) \
-	$(STREAM) $(EVENTS) $(BENCH_SOURCES) $(TESTS) $(HELPERS)
+$(BUILD)/gen/sources: TEXT = $(LIB) $(MODULES) $(HTTP) $(POOL) $(WIRE) $(DECODER) \
+	$(STREAM) $(EVENTS) $(PICK) $(ENVOY) $(BENCH_SOURCES) $(TESTS) \
+	$(HELPERS)
 $(BUILD)/gen/flags $(BUILD)/gen/sources: FORCE | wide
 	@mkdir -p $(@D)
 	@printf '%s\n' '$(TEXT)' | cmp -s - $@ || printf '%s\n' '$(TEXT)' > $@
@@ -242,15 +249,17 @@ $(TOOLS): $(call objects,$(MODULES)) $(STATIC) $(BUILD)/gen/sources
 $(BUILD)/examples/%: $(BUILD)/obj/examples/%.o $(STATIC)
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)
-	$(Q)$(link) -o $@ $< $(STATIC) $(LDLIBS)
+	$(Q)$(link) -o $@ $< $(filter %-http.a,$^) $(STATIC) $(LDLIBS)
 
-include mk/probe.mk mk/top.mk mk/sync.mk mk/events.mk mk/check.mk mk/install.mk mk/run.mk \
-	mk/nginx.mk mk/llama.mk mk/vllm.mk mk/clients.mk mk/coverage.mk
+include mk/http.mk mk/python.mk mk/lua.mk mk/probe.mk mk/top.mk mk/sync.mk \
+	mk/events.mk mk/pick.mk mk/envoy.mk mk/check.mk mk/install.mk mk/run.mk \
+	mk/nginx.mk mk/llama.mk mk/vllm.mk mk/dynamo.mk mk/rivals.mk \
+	mk/clients.mk mk/coverage.mk
 
-SOURCES := $(sort $(SYNC) $(STREAM) $(EVENTS) $(wildcard tools/*.c tools/*/*.c \
+SOURCES := $(sort $(SYNC) $(STREAM) $(EVENTS) $(PICK) $(ENVOY) $(wildcard tools/*.c tools/*/*.c \
 	tests/stand-ins/*/*.c \
-	tests/nginx/*.c bench/nginx/*.c bench/events/*.c examples/*.c fuzz/*.c) \
-	$(LIB) $(HTTP) $(WIRE) $(BUS) $(DECODER) $(BENCH_SOURCES) $(TESTS) \
+	tests/nginx/*.c tests/dynamo/*.c bench/nginx/*.c bench/events/*.c bench/http/*.c bindings/*/*.c examples/*.c fuzz/*.c) \
+	$(LIB) $(HTTP) $(POOL) $(WIRE) $(BUS) $(DECODER) $(BENCH_SOURCES) $(TESTS) \
 	$(HELPERS) $(FOREIGN) tests/foreign/libc/peers.c $(SYNC_PROGRAMS) \
 	$(EVENTS_PROGRAMS) tests/main.c)
 

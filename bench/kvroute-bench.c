@@ -56,7 +56,7 @@ static const char usage_text[] =
 "           [--policy balanced|dynamo] [--format text|kv]\n"
 "           [trace]\n"
 "       kvroute-bench --threads N [the same options] [trace]\n"
-"       kvroute-bench --history PLAN [--format text|kv]\n"
+"       kvroute-bench --history PLAN [--trials N] [--format text|kv]\n"
 "       kvroute-bench --search SECONDS [--seed N]\n"
 "       kvroute-bench --flood [the same options]\n"
 "       kvroute-bench --journal [--trials N] [--format text|kv]\n"
@@ -263,7 +263,7 @@ bench_history(const struct settings *s)
 	struct plan p;
 
 	plan_read(s->history, &p);
-	if (!history_run(&p, &h))
+	if (!history_run(&p, s->trials > 0 ? s->trials : 1, &h))
 		errx(ARGS_FAILED, "the region is too small for %u workers",
 		    (unsigned)p.workers);
 	history_print(&h, s->format == KV);

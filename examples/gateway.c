@@ -23,7 +23,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/queue.h>
-#include <time.h>
 
 #include <event2/buffer.h>
 #include <event2/event.h>
@@ -50,15 +49,6 @@ struct forward {
 	struct evhttp_connection *engine;
 	uint64_t lease;
 };
-
-static int64_t
-now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
 
 static void
 name_of(const struct gateway *g, uint64_t worker, char name[KVR_NAME_MAX + 1])
@@ -166,7 +156,7 @@ answered(struct evhttp_request *from, void *arg)
 	(void)event_base_once(f->g->base, -1, EV_TIMEOUT, drop, f->engine,
 	    NULL);
 	if (status == 0) {
-		(void)kvr_lease_abort(f->g->k, f->lease, now_ns(), 0);
+		(void)kvr_lease_abort(f->g->k, f->lease, KVR_NOW, 0);
 		evhttp_send_error(f->client, 502, NULL);
 		free(f);
 		return;
@@ -175,7 +165,7 @@ answered(struct evhttp_request *from, void *arg)
 	read_usage(body, &report);
 	if (status != 200)
 		report.flags |= KVR_REPORT_NO_EVIDENCE;
-	(void)kvr_lease_finish(f->g->k, f->lease, &report, now_ns(), 0);
+	(void)kvr_lease_finish(f->g->k, f->lease, &report, KVR_NOW, 0);
 	evhttp_add_header(evhttp_request_get_output_headers(f->client),
 	    "Content-Type", "application/json");
 	evhttp_send_reply(f->client, status, NULL, body);
@@ -192,7 +182,7 @@ tell_overlaps(struct gateway *g, struct evkeyvalq *headers)
 	char name[KVR_NAME_MAX + 1], text[KVR_NAME_MAX + 32];
 	size_t n = 0, i;
 
-	if (kvr_match(g->k, g->prompt, now_ns(), overlaps, sizeof(overlaps[0]),
+	if (kvr_match(g->k, g->prompt, KVR_NOW, overlaps, sizeof(overlaps[0]),
 	    WORKERS_MAX, &n) != KVR_OK)
 		return;
 	for (i = 0; i < n; i++) {
@@ -263,7 +253,7 @@ route(struct gateway *g, struct evhttp_request *client)
 	char name[KVR_NAME_MAX + 1];
 
 	tell_overlaps(g, headers);
-	if (f == NULL || kvr_lease_open(g->k, g->prompt, NULL, now_ns(), &d) !=
+	if (f == NULL || kvr_lease_open(g->k, g->prompt, NULL, KVR_NOW, &d) !=
 	    KVR_OK) {
 		free(f);
 		evhttp_send_error(client, 503, NULL);
@@ -274,10 +264,10 @@ route(struct gateway *g, struct evhttp_request *client)
 	tell_decision(headers, name, &d);
 	if (send_on(f, name)) {
 		LIST_INSERT_HEAD(&g->forwards, f, others);
-		(void)kvr_lease_commit(g->k, d.lease, now_ns(), 0);
+		(void)kvr_lease_commit(g->k, d.lease, KVR_NOW, 0);
 		return;
 	}
-	(void)kvr_lease_abort(g->k, d.lease, now_ns(), 0);
+	(void)kvr_lease_abort(g->k, d.lease, KVR_NOW, 0);
 	evhttp_send_error(client, 502, NULL);
 	free(f);
 }
@@ -383,7 +373,7 @@ end_forwards(struct gateway *g)
 	while ((f = LIST_FIRST(&g->forwards)) != NULL) {
 		LIST_REMOVE(f, others);
 		evhttp_connection_free(f->engine);
-		(void)kvr_lease_abort(g->k, f->lease, now_ns(), 0);
+		(void)kvr_lease_abort(g->k, f->lease, KVR_NOW, 0);
 		free(f);
 	}
 }

@@ -16,27 +16,6 @@
 #include <unistd.h>
 
 /*
- * Parses the kernel's boot id, text such as 0f1e2d3c-..., into 16 bytes.
- * False: there is none, and reboots are not detected.
- */
-static int
-boot_id(unsigned char *id)
-{
-	FILE *f = fopen("/proc/sys/kernel/random/boot_id", "r");
-	unsigned int byte, n = 0;
-
-	if (f == NULL)
-		return 0;
-	while (n < KVR_BOOT_ID_BYTES && fscanf(f, "%*[-]") != EOF &&
-	    fscanf(f, "%2x", &byte) == 1)
-		id[n++] = (unsigned char)byte;
-	fclose(f);
-	if (n < KVR_BOOT_ID_BYTES)
-		memset(id, 0, KVR_BOOT_ID_BYTES);
-	return n == KVR_BOOT_ID_BYTES;
-}
-
-/*
  * The workers of this run, with their facts of today. Those that an earlier run
  * has left, and this one does not name, are removed.
  */
@@ -70,11 +49,11 @@ send(struct kvr *k)
 		return e;
 	e = kvr_prompt_set_tokens(p, NULL, prompt, 512);
 	if (e == KVR_OK)
-		e = kvr_lease_open(k, p, NULL, kvr_clock_now(), &d);
+		e = kvr_lease_open(k, p, NULL, KVR_NOW, &d);
 	if (e == KVR_OK) /* sent, and answered at once */
-		e = kvr_lease_commit(k, d.lease, kvr_clock_now(), 0);
+		e = kvr_lease_commit(k, d.lease, KVR_NOW, 0);
 	if (e == KVR_OK)
-		e = kvr_lease_finish(k, d.lease, NULL, kvr_clock_now(), 0);
+		e = kvr_lease_finish(k, d.lease, NULL, KVR_NOW, 0);
 	if (e == KVR_OK)
 		printf("512 tokens, %d of them known from the last run\n",
 		    (int)d.overlap_tokens);
@@ -107,8 +86,6 @@ start(const char *path)
 	if (e != KVR_OK)
 		return e;
 	options.region_bytes = 4 << 20;
-	if (!boot_id(options.boot_id))
-		puts("this system has no boot id");
 	e = kvr_open(path, strlen(path), KVR_OPEN_CREATE | KVR_OPEN_ATTACH,
 	    &options, &k);
 	if (e == KVR_EMISMATCH)

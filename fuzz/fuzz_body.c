@@ -8,7 +8,8 @@
  * prompt later, and by YAJL, with the same result; and its strings in each way
  * there is, see ways.h. The prompt must be no larger than the body allows; a
  * failed allocation is BODY_NO_MEMORY or has no effect; and one struct body
- * reads all of these, one after the other.
+ * reads all of these, one after the other. Lines that begin with '-' do not
+ * count if the first byte says so.
  */
 #include "bodies.h"
 
@@ -30,6 +31,21 @@ demand(bool condition)
 {
 	if (!condition)
 		abort();
+}
+
+static bool
+is_ignored(void *context, const char *line, size_t n)
+{
+	(void)context;
+	return n > 0 && *line == '-';
+}
+
+static bool ignores;
+
+static void
+lines_choose(struct body *b)
+{
+	body_ignore(b, ignores ? is_ignored : NULL, NULL);
 }
 
 static void
@@ -68,6 +84,7 @@ starve(enum endpoint endpoint, const uint8_t *text, size_t n,
 	alloc_fail_at(fails);
 	b = body_new();
 	if (b != NULL) {
+		lines_choose(b);
 		bodies_take(b, region, prompt, endpoint, text, n, pieces,
 		    &got);
 		demand(got.outcome == BODY_NO_MEMORY ||
@@ -92,6 +109,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	prepare();
 	endpoint = 1 + data[0] % (ENDPOINTS - 1);
+	ignores = (data[0] & 0x40) != 0;
+	lines_choose(body);
 	whole.more = many.more = data[0] >= 0x80;
 	if (data[1] < 0x40)
 		many.step = 1u + data[1];

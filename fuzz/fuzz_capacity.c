@@ -17,7 +17,7 @@
 #include <string.h>
 
 #include "alloc.h"
-#include "probe.h"
+#include "probe_ask.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -110,23 +110,25 @@ read_responses(const struct text *t, size_t cut, struct capacity *out)
 {
 	struct probe *p = probe_new(t->rank);
 	enum probe_state state = PROBE_NEXT;
-	char request[PROBE_REQUEST_MAX];
 	size_t at, n, paths = 0;
+	struct asked a;
 	uint8_t *copy;
 
 	if (p == NULL)
 		return false;
 	while (state == PROBE_NEXT) {
 		MUST(++paths <= PROBE_CAPACITY_PATHS);
-		MUST(probe_request(p, "h", 1, request) > 0);
+		(void)probe_begin(p);
+		memset(&a, 0, sizeof(a));
+		a.probe = p;
 		state = PROBE_MORE;
 		for (at = 0; at < t->n && state == PROBE_MORE; at += n) {
 			copy = piece_of(t, at, cut, &n);
-			state = probe_data(p, copy, n);
+			state = asked_data(&a, copy, n);
 			free(copy);
 		}
 		if (state == PROBE_MORE)
-			state = probe_close(p);
+			state = asked_close(&a);
 		MUST(state != PROBE_MORE);
 	}
 	*out = *probe_found(p);

@@ -60,46 +60,88 @@ event_length(const char *text, size_t n)
 }
 
 static bool
-has(const char *text, size_t n, const char *word)
+ends_with(const char *text, size_t n, const char *word)
 {
 	const size_t length = strlen(word);
-	size_t i;
 
-	for (i = 0; i + length <= n; i++)
-		if (memcmp(text + i, word, length) == 0)
+	return n >= length && memcmp(text + n - length, word, length) == 0;
+}
+
+static bool
+has(const char *text, size_t n, const char *word)
+{
+	for (; n > 0; n--)
+		if (ends_with(text, n, word))
 			return true;
 	return false;
 }
 
+/* Where the output may be: bytes of it that events so far have given. */
+struct places {
+	bool kept;   /* by the last byte of an event */
+	bool cut;    /* before it; a piece without usage was left out since */
+	bool usage;  /* the same, with usage */
+};
+
 /*
- * Can `out` result from the text by omitting events? reached[i]: the first i
- * bytes of it can, from the events so far.
+ * The next byte of an event, which is text[at], is put out, or a piece goes
+ * that has it.
  */
+static void
+pass_byte(struct places *p, const char *out, size_t n_out, const char *text,
+    size_t at)
+{
+	const bool named = ends_with(text, at + 1, "\"usage\"");
+	size_t i;
+
+	for (i = n_out + 1; i-- > 0;) {
+		const bool any = p[i].kept || p[i].usage;
+		const struct places left = { .cut = any || p[i].cut,
+			.usage = p[i].usage || (named && (any || p[i].cut)) };
+
+		p[i] = left;
+		p[i].kept = i > 0 && out[i - 1] == text[at] &&
+		    (p[i - 1].kept || p[i - 1].usage);
+	}
+}
+
+static void
+pass_event(struct places *p, const char *out, size_t n_out, const char *text,
+    size_t length)
+{
+	const bool whole = length <= ANSWER_HELD_MAX + 1 &&
+	    has(text, length, "\"choices\"") && has(text, length, "\"usage\"");
+	struct places *before = malloc((n_out + 1) * sizeof(*p));
+	size_t i;
+
+	MUST(before != NULL);
+	memcpy(before, p, (n_out + 1) * sizeof(*p));
+	for (i = 0; i < length; i++)
+		pass_byte(p, out, n_out, text, i);
+	for (i = 0; i <= n_out; i++) {
+		p[i].kept = p[i].kept || p[i].usage ||
+		    (whole && before[i].kept);
+		p[i].cut = p[i].usage = false;
+	}
+	free(before);
+}
+
+/* Can `out` result from the text without some events, and pieces of others? */
 static void
 must_be_events(const char *text, size_t n, const char *out, size_t n_out)
 {
 	const bool marked = n >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0;
-	bool *reached = calloc(n_out + 1, sizeof(*reached));
-	size_t length, i, mark = marked ? 3 : 0;
+	struct places *p = calloc(n_out + 1, sizeof(*p));
+	size_t length, mark = marked ? 3 : 0;
 
-	MUST(reached != NULL);
-	reached[0] = true;
+	MUST(p != NULL);
+	p[0].kept = true;
 	for (; n > 0; text += length, n -= length, mark = 0) {
-		bool may_go;
-
 		length = mark + event_length(text + mark, n - mark);
-		may_go = length <= ANSWER_HELD_MAX + 1 &&
-		    has(text, length, "\"choices\"") &&
-		    has(text, length, "\"usage\"");
-		for (i = n_out + 1; i-- > 0;) {
-			bool stays = i >= length && reached[i - length] &&
-			    memcmp(out + i - length, text, length) == 0;
-
-			reached[i] = stays || (may_go && reached[i]);
-		}
+		pass_event(p, out, n_out, text, length);
 	}
-	MUST(reached[n_out]);
-	free(reached);
+	MUST(p[n_out].kept);
+	free(p);
 }
 
 /* -------------------------------------------------------------- results --- */

@@ -6,14 +6,16 @@
  * The manual is kvroute(7) and the pages of section 3. This file is the
  * contract in short.
  *
- * Unless a comment says otherwise:
+ * The rules, to which comments note the exceptions:
  *   errors    functions returning int give KVR_OK (0) or a negative
  *             enum kvr_error. After an error nothing has changed and no
  *             output has been written.
  *   time      `now` is in nanoseconds, of a clock that does not jump
  *             (CLOCK_MONOTONIC). The time of a call is the larger of `now`
  *             and the largest `now` of any earlier writing call, but a `now`
- *             30 days ahead of that is KVR_ECLOCK: see kvr_clock_set.
+ *             30 days ahead of that is KVR_ECLOCK: see kvr_clock_set. KVR_NOW
+ *             stands for the time of CLOCK_MONOTONIC; without it the library
+ *             reads no clock for you.
  *   structs   that you fill or receive begin with `size_t size`: set it to
  *             sizeof the struct, or let kvr_*_init(&s, sizeof(s)) set it and
  *             all defaults. Fields beyond your size take their defaults (in)
@@ -26,8 +28,9 @@
  *   ids       of workers and leases are never 0 and never reused. They are of
  *             different kinds: a worker's is never valid as a lease's.
  *   threads   any thread may call any function on a struct kvr, without
- *             external locking. A struct kvr_prompt is used by one thread at
- *             a time.
+ *             external locking, also in private memory; but kvr_free comes
+ *             last, and kvr_nowait_set is called alone. A struct kvr_prompt
+ *             and your structs are used by one thread at a time.
  *   memory    the library keeps no pointer of yours after a call returns,
  *             except the region memory of kvr_new_at and kvr_attach_at.
  */
@@ -59,7 +62,7 @@ enum kvr_error {
 	KVR_EVERSION = -5,    /* the same, but of another format version */
 	KVR_EMISMATCH = -6,   /* other options (kvr_options_fault names */
 	                      /* one), or PID namespace */
-	KVR_ECLOCK = -7,      /* `now` is negative, or 30 days ahead */
+	KVR_ECLOCK = -7,      /* `now` is below -1, or 30 days ahead */
 	KVR_EWORKER = -8,     /* no such worker: unknown, removed or reset */
 	KVR_EEXIST = -9,      /* the worker, or the file, exists already */
 	KVR_EFULL = -10,      /* no room for another worker or handle */
@@ -80,7 +83,8 @@ enum kvr_error {
 	KVR_EINEXACT = -24,   /* kvr_check: only figures are wrong */
 	KVR_EUNBOUND = -25,   /* no binding: never made, evicted or expired */
 	KVR_EAGAIN = -26,     /* the journal has no further record yet */
-	KVR_EOVERRUN = -27    /* records of the journal are lost */
+	KVR_EOVERRUN = -27,   /* records of the journal are lost */
+	KVR_EUNKNOWN = -28    /* a text has a name that is not known */
 };
 
 /* One sentence about an error; never NULL, even for unknown numbers. */
@@ -101,6 +105,7 @@ enum {
 
 enum {
 	KVR_TTL_ENDLESS = -1, /* a ttl_ns that never expires */
+	KVR_NOW = -1, /* as `now` of any call: that of kvr_clock_now */
 	KVR_AUTO = 0x7fffffff /* "auto" in comments: the library chooses */
 };
 
@@ -128,8 +133,8 @@ struct kvr_decision {
 	                          /* no room, 0: no lease */
 	uint64_t prompt_tokens;
 	uint64_t overlap_tokens;  /* predicted to be cached: those of */
-	                          /* overlap_blocks, less what the engine */
-	                          /* cannot use or has likely lost */
+	                          /* overlap_blocks, less those that the */
+	                          /* engine cannot use or has likely lost */
 	double cost;              /* of the chosen worker; unit: policy's */
 	uint32_t prompt_blocks;
 	uint32_t overlap_blocks;
@@ -138,7 +143,7 @@ struct kvr_decision {
 	uint32_t eligible;        /* workers that could have been chosen */
 	uint32_t affinity;        /* experimental: enum kvr_affinity_outcome */
 	/* the eligible worker with the most of the prompt on record, and */
-	/* what it is predicted to have; the chosen one if that is no more */
+	/* the tokens predicted there; the chosen one if these are no more */
 	uint64_t best_worker;
 	uint64_t best_tokens;
 };
@@ -152,8 +157,8 @@ int kvr_worker_add(struct kvr *k, const char *name, size_t name_len,
     const struct kvr_worker *facts, uint64_t *id);
 /*
  * A prompt holds the hashes of one request, its partial last block, the
- * workers that it may go to, and scratch memory. It can be reused; it copies
- * what it needs from the region and may outlive the handle.
+ * workers that it may go to, and scratch memory. It can be reused; it needs
+ * nothing of the region afterwards and may outlive the handle.
  */
 int kvr_prompt_new(const struct kvr *k, struct kvr_prompt **out);
 void kvr_prompt_free(struct kvr_prompt *p);
@@ -185,13 +190,13 @@ struct kvr_options {
 	size_t size;
 	uint64_t region_bytes;      /* all memory of the index; 64 MiB */
 	int64_t ttl_ns;             /* 120 s; 0 remembers nothing; -1 endless */
-	int64_t lease_limit_ns;     /* a lease this old is ended; 3600 s */
+	int64_t lease_limit_ns;     /* a lease this old is ended; 7 days */
 	int64_t idle_limit_ns;      /* in place of the TTL for workers whose */
 	                            /* retention is not by TTL; a day */
 	uint32_t unit;              /* enum kvr_unit; tokens */
 	uint32_t block_size;        /* units; auto: 16 tokens, 256 bytes */
 	uint32_t hash;              /* enum kvr_hash_kind; keyed */
-	uint32_t eagle;             /* experimental. 1: windows of */
+	uint32_t eagle;             /* experimental; 1: windows of */
 	                            /* block_size + 1 tokens */
 	uint32_t max_workers;       /* 1 to KVR_WORKERS_MAX; 256 */
 	uint32_t max_prompt_blocks; /* recorded of a prompt; auto: 1/8 region */
@@ -201,11 +206,11 @@ struct kvr_options {
 	 * more; it should be random. The length is part of the key.
 	 */
 	uint32_t secret_bytes;      /* 0, or KVR_SECRET_MIN to _MAX */
-	uint32_t affinity_entries;  /* experimental. Bindings of sessions; 0: */
-	                            /* none; to KVR_AFFINITY_ENTRIES_MAX */
+	uint32_t affinity_entries;  /* experimental: bindings of sessions; 0, */
+	                            /* or up to KVR_AFFINITY_ENTRIES_MAX */
 	unsigned char secret[KVR_SECRET_MAX];
 	/*
-	 * Identifies the boot of this system, as the reader of `now` knows it.
+	 * Identifies the boot of the system on whose clock `now` is read.
 	 * A region that another boot wrote is emptied when it is attached,
 	 * because the clock began anew. All 0: kvr_open takes the system's, as
 	 * in /proc/sys/kernel/random/boot_id; elsewhere it is not compared. A
@@ -214,15 +219,19 @@ struct kvr_options {
 	unsigned char boot_id[KVR_BOOT_ID_BYTES];
 	uint32_t file_mode;         /* kvr_open: of a new file; 0600 */
 	uint32_t file_group;        /* kvr_open: of a new file; auto: as is */
-	uint64_t journal_bytes;     /* experimental. Of the region; 0: none; */
-	                            /* or a power of two, KVR_JOURNAL_MIN */
-	                            /* to _MAX */
-	uint64_t event_blocks;      /* experimental. (block, worker) pairs */
-	                            /* known by the hashes of events; 0: none */
-	uint32_t tenants;           /* experimental. That share the region */
-	                            /* when it is full: kvr_tenant(3); 0: it */
-	                            /* is not shared; to KVR_TENANTS_MAX */
+	uint64_t journal_bytes;     /* experimental: the journal takes so */
+	                            /* much of the region; 0, or a power of */
+	                            /* two, KVR_JOURNAL_MIN to _MAX */
+	uint64_t event_blocks;      /* experimental: (block, worker) pairs */
+	                            /* known by the hashes of events, or 0 */
+	uint32_t tenants;           /* experimental: so many share the region */
+	                            /* when it is full: kvr_tenant(3); 0, or */
+	                            /* up to KVR_TENANTS_MAX */
 	uint32_t reserved;
+	uint64_t user_bytes;        /* experimental: a part of the region for */
+	                            /* the caller: kvr_user_area; up to */
+	                            /* KVR_USER_BYTES_MAX; 0: none, and an */
+	                            /* existing region may have one */
 };
 
 /* Writes every default, and `size`, which is sizeof your struct. */
@@ -251,22 +260,22 @@ enum kvr_state {
 };
 
 /*
- * How long a worker is believed to hold what it was sent. Auto: by capacity if
- * it was told or learnt and reports do not contradict it, else by feedback once
- * the engine has reported cached tokens, else by TTL; kvr_worker_stats gives
- * the one in force.
+ * How long a worker is believed to hold the prefixes sent to it. Auto: by
+ * capacity if that is given or learnt and reports do not contradict it, else by
+ * feedback once the engine has reported cached tokens, else by TTL;
+ * kvr_worker_stats gives the one in force.
  */
 enum kvr_retain {
 	KVR_RETAIN_AUTO = 0,
 	KVR_RETAIN_TTL = 1,      /* until the region's TTL has passed */
 	KVR_RETAIN_CAPACITY = 2, /* until its cache needs the room */
 	KVR_RETAIN_FEEDBACK = 3, /* as likely as its reports have shown */
-	KVR_RETAIN_EVENTS = 4    /* experimental: until its events say that */
-	                         /* they were removed, see kvr_events(3); */
-	                         /* auto while these are not complete */
+	KVR_RETAIN_EVENTS = 4    /* experimental: until its events report */
+	                         /* their removal, see kvr_events(3); auto */
+	                         /* while the events are not complete */
 };
 
-/* Which blocks an engine's cache evicts first, of those not in use. */
+/* Which of the blocks not in use an engine's cache evicts first. */
 enum kvr_eviction {
 	KVR_EVICT_RELEASED = 0, /* longest released, tails first: vLLM */
 	KVR_EVICT_LEAF = 1      /* least recently used, a whole leaf of the */
@@ -274,9 +283,9 @@ enum kvr_eviction {
 };
 
 /*
- * Experimental. What an engine keeps of layers that attend to a window only:
- * without it a prefix cannot be reused though all other layers have it. See
- * kvr_worker(3).
+ * Experimental: how much of layers that attend to a window only an engine
+ * keeps. Without it a prefix cannot be reused though all other layers have it.
+ * See kvr_worker(3).
  */
 enum kvr_window {
 	KVR_WINDOW_FULL = 0,     /* all of it, or there are no such layers */
@@ -345,14 +354,13 @@ int kvr_worker_remove(struct kvr *k, uint64_t id);
  * name and facts stay, *new_id is the id of the new incarnation.
  *
  * kvr_worker_add and this give KVR_EBUSY if so many workers were removed or
- * reset that what they held must be reclaimed first. Each call reclaims a part:
+ * reset that their entries must be reclaimed first. Each call reclaims some:
  * call again.
  */
 int kvr_worker_reset(struct kvr *k, uint64_t id, uint64_t *new_id);
 /*
- * Forgets what was learnt about it: rates, waiting, what its reports taught.
- * Facts, entries, leases and counters stay. After a reset there is nothing to
- * forget.
+ * Forgets the rates, waiting times and capacities learnt about it. Facts,
+ * entries, leases and counters stay. After a reset there is nothing to forget.
  */
 int kvr_worker_forget(struct kvr *k, uint64_t id);
 
@@ -361,7 +369,7 @@ int kvr_worker_forget(struct kvr *k, uint64_t id);
  */
 
 /*
- * Scope: what must match before two prompts may share blocks. Begin with
+ * Prompts share blocks only if their scopes are equal. Begin with
  * kvr_scope_init (the empty scope) and set parts in any order; an empty text
  * is an absent part. The digests depend on the region's secret. With
  * KVR_HASH_DYNAMO only adapter and salt exist, others are KVR_EMISMATCH.
@@ -460,7 +468,7 @@ enum kvr_flags {
 };
 
 struct kvr_preference {
-	uint64_t taints; /* a worker carrying any of these ... */
+	uint64_t taints; /* a worker with any of the labels ... */
 	double weight;   /* ... is preferred (above 0) or avoided (below 0) */
 };
 
@@ -470,7 +478,7 @@ struct kvr_request {
 	uint64_t owner;           /* of the lease, for kvr_owner_reap; 0 */
 	uint64_t pinned;          /* id of the worker to use; 0: any */
 	uint64_t seed;            /* of a choice with temperature */
-	uint64_t required_taints; /* only workers that carry all of these */
+	uint64_t required_taints; /* only workers with all the labels */
 	double overlap_credit;    /* overrides the policy's; below 0: not */
 	double prefill_scale;     /* the same */
 	double temperature;       /* the same */
@@ -610,8 +618,8 @@ struct kvr_report {
 int kvr_lease_finish(struct kvr *k, uint64_t lease,
     const struct kvr_report *report, int64_t now, uint32_t flags);
 /*
- * Never dispatched, or failed. If it was not committed, as if it had not been,
- * but for what had to leave for its room.
+ * It was never dispatched, or failed. If it was not committed, nothing of it
+ * stays, but entries that were evicted to make room for it do not come back.
  */
 int kvr_lease_abort(struct kvr *k, uint64_t lease, int64_t now,
     uint32_t flags);
@@ -619,8 +627,8 @@ int kvr_lease_abort(struct kvr *k, uint64_t lease, int64_t now,
 /* -------------------------------------------------------------- expiry --- */
 
 /*
- * Reclaims what is due, at most `budget` entries; *left (may be NULL) is 1 if
- * more is due. Never needed for correct results.
+ * Reclaims at most `budget` entries that are due; *left (may be NULL) is 1 if
+ * more are due. Results are correct without it.
  */
 int kvr_expire(struct kvr *k, int64_t now, uint32_t budget, uint32_t *left);
 /*
@@ -647,7 +655,7 @@ int kvr_attach_at(const struct kvr_options *options, void *memory,
     size_t bytes, struct kvr **out);
 
 enum kvr_open_flags {
-	KVR_OPEN_CREATE = 1,   /* creates the region if there is none */
+	KVR_OPEN_CREATE = 1,   /* creates the region if it is missing */
 	KVR_OPEN_ATTACH = 2,   /* attaches to an existing one */
 	KVR_OPEN_READONLY = 4, /* attaches to read; without the two above */
 	KVR_OPEN_TRUST = 8     /* even if others own or may write the file */
@@ -672,12 +680,12 @@ int kvr_open(const char *path, size_t path_len, uint32_t flags,
  */
 int kvr_open_fd(int fd, uint32_t flags, const struct kvr_options *options,
     struct kvr **out);
-/* CLOCK_MONOTONIC in nanoseconds: a `now` for callers without a clock. */
+/* CLOCK_MONOTONIC in nanoseconds: the time that KVR_NOW stands for. */
 int64_t kvr_clock_now(void);
 /*
- * Sets the region's clock, even to what is refused as a `now`: ahead, as after
- * a month without calls; or back, after a wrong `now` has stopped time, which
- * also drops all prefixes, leases and loads, as kvr_clear does.
+ * Sets the region's clock, also to a time that is refused as a `now`: ahead, as
+ * after a month without calls; or back, after a wrong `now` has stopped time.
+ * Going back also drops all prefixes, leases and loads, as kvr_clear does.
  */
 int kvr_clock_set(struct kvr *k, int64_t now);
 
@@ -693,7 +701,7 @@ struct kvr_calibration {
 	uint64_t under_tokens;      /* reported and not predicted */
 	/* of all reports with a number, evidence or not */
 	uint64_t usage_prompt_tokens;
-	uint64_t usage_cached_tokens; /* of those */
+	uint64_t usage_cached_tokens; /* of its tokens */
 	uint64_t reserved[4];       /* 0 */
 };
 
@@ -774,7 +782,7 @@ struct kvr_worker_stats {
 	uint32_t overloaded;        /* 1: above a threshold of the policy */
 	uint32_t retain;            /* enum kvr_retain in force; never auto */
 	struct kvr_calibration calibration;
-	/* what was learnt from reports; 0: nothing yet */
+	/* learnt from reports; 0: nothing yet */
 	uint64_t learnt_capacity;   /* tokens */
 	uint32_t learnt_block;      /* tokens of the engine's blocks */
 	uint32_t reserved;
@@ -801,9 +809,13 @@ struct kvr_worker_stats {
 	uint64_t best_tokens;       /* of the requests routed here, predicted */
 	                            /* to be cached had each gone to */
 	                            /* best_worker of kvr_decision */
-	uint64_t events_evicted;    /* entries known by events that a full */
-	                            /* region took, or will when no request */
-	                            /* holds them */
+	uint64_t events_evicted;    /* entries known by events that left a */
+	                            /* full region */
+	uint64_t events_unseen;     /* engine blocks, of scopes that no */
+	                            /* prompt had had */
+	int64_t events_until;       /* of kvr_events_until; or 0 */
+	uint32_t events_cause;      /* enum kvr_events_cause */
+	uint32_t events_reserved;
 };
 int kvr_worker_stats_get(const struct kvr *k, uint64_t worker,
     struct kvr_worker_stats *out);
@@ -829,8 +841,8 @@ int kvr_check(const struct kvr *k);
 /* -------------------------------------------------------- experimental --- */
 
 /*
- * What follows may change in any release, and so may kvr_options.eagle, all
- * that is named affinity, journal, peer or events, and kvroute_events.h and
+ * The rest may change in any release, and so may kvr_options.eagle, all that is
+ * named affinity, journal, peer or events, and kvroute_events.h and
  * kvroute_replica.h. The symbols have a version node of their own.
  */
 
@@ -854,6 +866,34 @@ int kvr_prompt_locals(struct kvr_prompt *p, const uint64_t *hashes, size_t n);
 const char *kvr_options_fault(const struct kvr *k,
     const struct kvr_options *options);
 
+/*
+ * Text to struct, in one syntax for all programs: words NAME=VALUE with blanks
+ * or newlines between, such as "size=64m block=256 ttl=2m". The names of a
+ * policy stand in brackets: "dynamo[credit=2,prefill=4]". Fields that are not
+ * named stay as they are: begin with the init function. KVR_EUNKNOWN: a name is
+ * not known; programs that have names of their own put blanks in place of their
+ * words first. KVR_EINVAL: a value, or a name that comes twice. After an error
+ * *offset is where that word begins, and *why a sentence about it, which is
+ * never freed; both may be NULL.
+ */
+int kvr_options_parse(struct kvr_options *options, const char *text,
+    size_t length, size_t *offset, const char **why);
+int kvr_policy_parse(struct kvr_policy *policy, const char *text,
+    size_t length, size_t *offset, const char **why);
+int kvr_worker_parse(struct kvr_worker *facts, const char *text, size_t length,
+    size_t *offset, const char **why);
+
+/*
+ * The part of the region that is the caller's own, of kvr_options.user_bytes,
+ * at a multiple of 64 bytes; all that open the region share it. It is zero in a
+ * new region, and the library never reads or writes it again: it stays as it is
+ * when the region is cleared, emptied or recovered. *area is valid until the
+ * handle is freed, and must not be written by a read-only handle. KVR_ESTATE:
+ * the region has no such part.
+ */
+enum { KVR_USER_BYTES_MAX = 1 << 30 };
+int kvr_user_area(const struct kvr *k, void **area, size_t *bytes);
+
 /* These write the defaults, which are 0, and `size`. */
 int kvr_decision_init(struct kvr_decision *decision, size_t size);
 int kvr_load_init(struct kvr_load *load, size_t size);
@@ -864,7 +904,7 @@ int kvr_worker_put(struct kvr *k, const char *name, size_t name_len,
     const struct kvr_worker *facts, uint64_t *id);
 /*
  * Removes all workers but these; *removed (may be NULL) counts them.
- * KVR_EWORKER: one of these was removed or reset; then nothing has changed.
+ * KVR_EWORKER: one of them was removed or reset; then nothing has changed.
  */
 int kvr_worker_keep(struct kvr *k, const uint64_t *ids, size_t n,
     uint32_t *removed);
@@ -887,10 +927,10 @@ int kvr_prompt_save(const struct kvr_prompt *p, void *out, size_t bytes);
 /*
  * Replaces the content of p: as if begun, and given all that the saved one
  * had, but without the hashes of its blocks. More tokens or bytes follow, then
- * end. Such a prompt can be saved again and is for kvr_lease_extend only;
- * what needs all of a prompt (kvr_match, kvr_lease_open, ...) is KVR_ESTATE.
- * `bytes` is what kvr_prompt_saved_bytes told. Damaged or cut: KVR_EFORMAT; of
- * a region that hashes in another way: KVR_EMISMATCH.
+ * end. Such a prompt can be saved again and is for kvr_lease_extend only; calls
+ * that need all of a prompt (kvr_match, kvr_lease_open, ...) are KVR_ESTATE.
+ * `bytes` is the number of kvr_prompt_saved_bytes. Damaged or cut: KVR_EFORMAT;
+ * of a region that hashes in another way: KVR_EMISMATCH.
  */
 int kvr_prompt_resume(struct kvr_prompt *p, const void *saved, size_t bytes);
 
@@ -933,7 +973,7 @@ enum kvr_affinity_outcome {
 
 /*
  * The digest of a key, within a tenant; keyed by the region's secret, and never
- * 0. Of no tenant: length 0.
+ * 0. A key without a tenant has tenant_len 0.
  */
 int kvr_affinity_key(const struct kvr *k, const void *tenant,
     size_t tenant_len, const void *key, size_t key_len, uint64_t *out);

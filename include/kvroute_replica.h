@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * kvroute_replica.h - what programs need that keep several routers equal: the
- * journal, prompts by their sequence hashes, lists of leases and entries, and
- * reports on peers.
+ * kvroute_replica.h - for programs that keep several routers equal: the
+ * journal, prompts by their sequence hashes, lists of leases and entries.
  *
- * All of it is experimental, and may change in any release. See kvroute.h for
- * what holds for all functions.
+ * All of it is experimental, and may change in any release. The rules at the
+ * head of kvroute.h apply.
  */
 #ifndef KVROUTE_REPLICA_H
 #define KVROUTE_REPLICA_H
@@ -18,8 +17,8 @@ extern "C" {
 
 /*
  * The journal is a ring in the region, where each writing call leaves a record
- * of what it did, so that a program can tell routers on other machines. See
- * kvr_journal(3).
+ * of its changes, so that a program can send them to routers on other machines.
+ * See kvr_journal(3).
  */
 enum {
 	KVR_JOURNAL_MIN = 1 << 16, /* of kvr_options.journal_bytes */
@@ -72,8 +71,8 @@ struct kvr_record {
 /*
  * Copies the record at *position and moves *position past it. 0 begins: from
  * now on. At most `capacity` hashes are written; journal_bytes / 32 suffice.
- * Takes no lock. KVR_EAGAIN: there is none yet, or its writer is not done, for
- * which a reader waits until `now` is 100 ms after the record; KVR_EOVERRUN:
+ * Takes no lock. KVR_EAGAIN: no record follows yet, or its writer is not done;
+ * a reader waits for that until `now` is 100 ms after the record. KVR_EOVERRUN:
  * records are lost, and *position has moved past them. KVR_ESTATE: the region
  * has no journal.
  */
@@ -81,7 +80,7 @@ int kvr_journal_read(const struct kvr *k, uint64_t *position, int64_t now,
     struct kvr_record *out, uint64_t *hashes, size_t capacity);
 /* 1: calls on this handle leave no record. 0, the default: they do. */
 int kvr_quiet_set(struct kvr *k, uint32_t on);
-/* Says that the journal has a reader: kvr_stats.journal_beat. No lock. */
+/* Shows that the journal has a reader: kvr_stats.journal_beat. No lock. */
 int kvr_journal_beat(struct kvr *k, int64_t now);
 /*
  * *rule = a digest of unit, block size, hash, eagle and secret: where it is
@@ -97,8 +96,9 @@ int kvr_rule_get(const struct kvr *k, uint64_t *rule);
 int kvr_prompt_set_sequences(struct kvr_prompt *p, uint64_t parent,
     uint32_t first, const uint64_t *hashes, size_t n, uint64_t units);
 /*
- * Says of which tenant such a prompt is, which its hashes do not tell, and what
- * share that has, if a request does not say so. 0: none, or as it is.
+ * Sets the tenant of such a prompt, which its hashes do not contain, and the
+ * share of that tenant, unless a request has one. 0: no tenant, or keep the
+ * current share.
  */
 int kvr_prompt_set_tenant(struct kvr_prompt *p, uint64_t tenant,
     uint32_t share);
@@ -121,7 +121,7 @@ struct kvr_lease_info {
 };
 /*
  * Open leases, the oldest first. Each call examines some; *cursor 0 begins, 0
- * is the end. Those that are open all the while are visited, maybe again.
+ * is the end. Leases that are open all the while are visited, maybe again.
  */
 int kvr_lease_list(const struct kvr *k, uint64_t *cursor,
     struct kvr_lease_info *out, size_t element, size_t capacity,
@@ -145,77 +145,6 @@ struct kvr_entry {
  */
 int kvr_entries(const struct kvr *k, uint64_t *cursor, int64_t now,
     struct kvr_entry *out, size_t element, size_t capacity, size_t *count);
-
-/*
- * What the program that exchanges records with other machines says of them, to
- * be shown: kept in a region that has a journal, or 1 MiB. See kvr_peer(3).
- */
-enum {
-	KVR_PEERS_MAX = 64,
-	KVR_PEER_HOST_MAX = 64
-};
-
-enum kvr_peer_state {
-	KVR_PEER_FRESH = 0,
-	KVR_PEER_LATE = 1,   /* its leases do not count */
-	KVR_PEER_STALE = 2,  /* nothing of it counts */
-	KVR_PEER_SILENT = 3  /* nothing comes */
-};
-
-/* Why something that came was not applied: frames, then records. */
-enum kvr_peer_drop {
-	KVR_DROP_MALFORMED = 0,
-	KVR_DROP_VERSION = 1,
-	KVR_DROP_STRANGER = 2,       /* another rule of hashes */
-	KVR_DROP_FORGED = 3,
-	KVR_DROP_REPEATED = 4,
-	KVR_DROP_UNKNOWN_WORKER = 5,
-	KVR_DROP_UNKNOWN_LEASE = 6,
-	KVR_DROP_OLD_EPOCH = 7,      /* of a worker before its reset */
-	KVR_DROP_LATE = 8,
-	KVR_DROP_STALE = 9,
-	KVR_DROP_NO_ROOM = 10,
-	KVR_DROP_REFUSED = 11,       /* by a call of the library */
-	KVR_DROP_UNJOINED = 12,      /* the end of a prompt, but not the rest */
-	KVR_DROP_REASONS = 13
-};
-
-struct kvr_peer {
-	uint64_t id;
-	int64_t heard;           /* time of its latest frame; -1: none yet */
-	int64_t lag_ns;          /* above the least of its delays */
-	uint64_t leases;         /* of it, open here */
-	uint64_t requests;       /* running, as it says */
-	uint64_t prefill_tokens; /* booked, as it says */
-	uint64_t frames;         /* that came, */
-	uint64_t lost;           /* that never came, */
-	uint64_t dropped;        /* and records that were not applied */
-	uint32_t state;          /* enum kvr_peer_state */
-	uint32_t host_length;
-	char host[KVR_PEER_HOST_MAX]; /* whatever it calls itself; no NUL */
-};
-
-/* The exchange as a whole. */
-struct kvr_exchange {
-	size_t size;
-	int64_t at;              /* time of this report; -1: there is none */
-	uint32_t connected;      /* 1: to the bus */
-	uint32_t peers;          /* also those that had no room */
-	uint64_t dropped[KVR_DROP_REASONS];
-};
-
-/*
- * Replaces the report by that on n peers, at most KVR_PEERS_MAX. Takes no
- * lock. One program does so at a time. KVR_ESTATE: the region has no room.
- */
-int kvr_peer_set(struct kvr *k, const struct kvr_exchange *exchange,
-    const struct kvr_peer *peers, size_t element, size_t n);
-/*
- * Copies the report and at most `capacity` peers, *count of them. Takes no
- * lock. A report that is not whole, since its writer died, counts as none.
- */
-int kvr_peer_list(const struct kvr *k, struct kvr_exchange *exchange,
-    struct kvr_peer *peers, size_t element, size_t capacity, size_t *count);
 
 #ifdef __cplusplus
 }

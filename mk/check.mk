@@ -40,8 +40,8 @@ ALLOCATORS := malloc calloc realloc reallocarray aligned_alloc posix_memalign \
 # And only lib/ makes these system calls through tests/sys.c.
 SYSTEM_CALLS := open fstat stat fcntl fchown fchmod madvise read pread readlink \
 	kill ftruncate posix_fallocate getentropy
-TESTED := $(LIB) $(MODULES) $(HTTP) $(WIRE) $(DECODER) $(STREAM) $(TARGETS) \
-	ext/daemon/file_writer.c \
+TESTED := $(LIB) $(MODULES) $(HTTP) $(POOL) $(WIRE) $(DECODER) $(STREAM) $(TARGETS) \
+	$(PICK_PARTS) $(ENVOY) ext/daemon/file_writer.c \
 	$(TOP_TEXT)
 UNDER_TEST := $(TESTED:%.c=$(BUILD)/under-test/%.o)
 
@@ -114,10 +114,11 @@ $(call objects,$(filter tests/model/%,$(HELPERS))): \
 endif
 $(FUZZ_NUMBERS:%=$(BUILD)/%): fuzzed = $(filter-out \
     $(filter-out $(UNDER),$(PEER) $(UNDER_TEST)) \
-    $(patsubst %.c,$(BUILD)/under-test/%.o,$(MODULES) $(HTTP) $(WIRE) \
-        $(DECODER) $(STREAM) $(TARGETS) ext/daemon/file_writer.c) \
-    $(call objects,$(filter tests/http/% tests/sync/% tests/events/%,\
-        $(HELPERS))),$(filter \
+    $(patsubst %.c,$(BUILD)/under-test/%.o,$(MODULES) $(HTTP) $(POOL) $(WIRE) \
+        $(DECODER) $(STREAM) $(TARGETS) $(PICK_PARTS) $(ENVOY) \
+        ext/daemon/file_writer.c) \
+    $(call objects,$(filter tests/http/% tests/sync/% tests/events/% \
+        tests/pick/% tests/envoy/%,$(HELPERS))),$(filter \
     %.o,$^))
 
 $(FUZZERS): $(BUILD)/fuzz_%: $(BUILD)/obj/fuzz/fuzz_%.o \
@@ -159,7 +160,7 @@ check-tsan: deps-slow ## run the suites that start threads under ThreadSanitizer
 	    $(THREAD_SUITES))' ONLY='$(or $(call split,$(T)),$(THREAD_SUITES))' \
 	    check-suites)
 
-check-valgrind: deps-slow ## run shortened suites under valgrind
+check-valgrind: deps-slow #- run shortened suites under valgrind
 	$(call variant,valgrind,check-suites,CK_TIMEOUT_MULTIPLIER=4 \
 	    KVR_TEST_PERCENT=$(or $(KVR_TEST_PERCENT),2) KVR_UNDER='$(UNDER_VALGRIND)')
 
@@ -206,8 +207,9 @@ check-model: ## verify the model of the seqlock with spin
 check-all: ## run all checks, including slow ones
 	@+for target in check check-clang check-asan check-tsan check-valgrind \
 	    coverage check-model check-foreign fuzz lint tidy check-engine check-probe check-sync \
-	    check-events check-nginx check-nginx-newer \
-	    'check-nginx VALGRIND=1' check-clients bench-routing-quick demo; do \
+	    check-events check-pick check-haproxy check-nginx check-nginx-newer \
+	    'check-nginx VALGRIND=1' check-clients check-python check-lua \
+	    check-envoy-module bench-routing-quick demo; do \
 	    $(MAKE) --no-print-directory $$target || exit 1; done
 	@sh mk/tally.sh $(BUILD)/tally $(BUILD)/*/tally
 
@@ -215,9 +217,10 @@ lint: deps ## check pages, scripts, includes, lengths, circles of files
 	@+$(MAKE) --no-print-directory lint-here
 
 # Files that must not use each other in circles.
-STRAIGHT := $(LIB) $(HTTP) $(DAEMON) $(WIRE) $(STREAM) \
+STRAIGHT := $(LIB) $(HTTP) $(POOL) $(DAEMON) $(WIRE) $(STREAM) \
 	$(if $(SYNC_IF_POSSIBLE),$(SYNC) $(BUS)) \
-	$(if $(EVENTS_IF_POSSIBLE),$(EVENTS) $(DECODER) $(TARGETS))
+	$(if $(EVENTS_IF_POSSIBLE),$(EVENTS) $(DECODER) $(TARGETS)) \
+	$(if $(PICK_IF_POSSIBLE),$(PICK)) $(ENVOY)
 
 lint-here: $(call objects,$(sort $(STRAIGHT))) #- the same without installing dependencies
 	@sh mk/circles.sh $^

@@ -1,12 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# deps.sh build|test|page|slow|coverage|tidy|plot|model|foreign|nginx|engine|
-#     sync|events|llama|vllm|clients|rivals ...
+# deps.sh build|test|page|slow|coverage|tidy|plot|model|foreign|nginx|lua|
+#     engine|sync|events|pick|haproxy|llama|vllm|clients|rivals ...
 # - checks the dependencies of these groups: building, tests, tests in a
 # browser, slow checks, coverage, clang-tidy, plots, the spin model, other CPUs,
-# the nginx module, the test engine and its client, the buses of replicas, events
-# of engines, llama.cpp, vLLM, SDKs, other JSON libraries. Silent if nothing is
-# missing. Otherwise, on Debian, root installs it with one apt-get call; other
+# the nginx module, Lua (luajit2: luajit would remove Lua from nginx), the test
+# engine and its client, the buses of replicas, events of engines, the endpoint
+# picker, HAProxy, llama.cpp, vLLM, SDKs, other JSON libraries. Silent if nothing
+# is missing. Otherwise, on Debian, root installs it with one apt-get call; other
 # users get that call printed, and the script fails. On other systems it lists
 # what is missing and fails.
 set -u
@@ -54,12 +55,15 @@ nginx command dh_nginx nginx-dev
 nginx command curl curl
 nginx command gojq gojq
 nginx command make make
+lua command luajit luajit2
+lua file /usr/lib/x86_64-linux-gnu/lua/5.1/cjson.so lua-cjson
 engine header curl/curl.h libcurl4-openssl-dev
 engine header event2/http.h libevent-dev
 engine command curl curl
 engine command jq jq
 engine header ncurses.h libncurses-dev
 sync header hiredis/hiredis.h libhiredis-dev
+sync header openssl/ssl.h libssl-dev
 sync header nats/nats.h libnats-dev
 sync command redis-server redis-server
 sync command nats-server nats-server
@@ -73,6 +77,13 @@ events command nats-server nats-server
 events header curl/curl.h libcurl4-openssl-dev
 events header json-c/json.h libjson-c-dev
 events command perl perl
+pick header nghttp2/nghttp2.h libnghttp2-dev
+pick header event2/event.h libevent-dev
+pick header openssl/ssl.h libssl-dev
+pick command python3 python3-venv
+pick command curl curl
+pick command jq jq
+haproxy command haproxy haproxy
 llama command node nodejs
 llama command npm npm
 vllm command python3 python3-venv

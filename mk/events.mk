@@ -13,7 +13,7 @@ DECODER := $(if $(MSGPACK),$(addprefix ext/events/,batch.c build.c decode.c \
 STREAM := ext/events/stream.c
 # What gives events to workers of regions, without a socket.
 TARGETS := $(if $(MSGPACK),$(addprefix ext/events/,conf.c hub.c \
-	login.c pages.c say.c target.c tell.c))
+	pages.c say.c target.c tell.c))
 # Suites and harnesses that cannot be without msgpack-c.
 EVENTS_ABSENT := $(if $(MSGPACK),,$(filter-out %/test_stream.c,\
 	$(wildcard tests/events/*.c)) \
@@ -25,9 +25,9 @@ EVENTS_PROGRAMS := tests/events/publisher.c tests/events/region.c
 EVENTS_NATS := $(filter ext/sync/bus_nats.c,$(BUS))
 EVENTS_NATS_LIBS := $(if $(EVENTS_NATS),-lnats)
 EVENTS := $(addprefix ext/events/,attach.c check.c conf.c discover.c feed.c \
-	follow.c http.c hub.c kvroute-events.c login.c pages.c plane.c pull.c reader.c \
+	follow.c http.c hub.c kvroute-events.c pages.c plane.c pull.c reader.c \
 	record.c say.c serve.c sources.c target.c tell.c) \
-	$(addprefix ext/sync/,bus.c bus_queue.c bus_url.c) \
+	$(addprefix ext/sync/,bus.c bus_login.c bus_queue.c bus_url.c) \
 	$(EVENTS_NATS)
 EVENTS_TOOL := $(BUILD)/kvroute-events
 EVENTS_IF_POSSIBLE := $(call with,$(EVENTS_TOOL),bsd json-c curl zmq \

@@ -38,8 +38,24 @@ main(void)
 }
 END
 
+cat > "$root/http.c" <<'END'
+#include <kvroute_http.h>
+
+int
+main(void)
+{
+	struct kvh *h = 0;
+	int error = kvh_open("", 0, "size=2m", 7, 0, &h);
+
+	kvh_free(h);
+	return error;
+}
+END
+
 shared="$($PKG_CONFIG --cflags --libs kvroute)"
 static="$($PKG_CONFIG --static --cflags --libs kvroute)"
+http_shared="$($PKG_CONFIG --cflags --libs kvroute-http)"
+http_static="$($PKG_CONFIG --static --cflags --libs kvroute-http)"
 
 try()
 {
@@ -47,16 +63,28 @@ try()
 	"$@"
 }
 
-# links NAME compiler option ...
+# link_one PROGRAM SOURCE SHARED STATIC compiler option ...
 # shellcheck disable=SC2086
+link_one()
+{
+	program=$root/$1
+	source=$root/$2.c
+	dynamic=$3
+	fixed=$4
+	shift 4
+	try "$@" -o "$program" "$source" -x none $dynamic
+	try "$@" -static -o "$program-static" "$source" -x none $fixed
+	LD_LIBRARY_PATH=$lib try $KVR_UNDER "$program"
+	try $KVR_UNDER "$program-static"
+}
+
+# links NAME compiler option ...
 links()
 {
 	name=$1
 	shift
-	try "$@" -o "$root/$name" "$root/ten.c" -x none $shared
-	try "$@" -static -o "$root/$name-static" "$root/ten.c" -x none $static
-	LD_LIBRARY_PATH=$lib try $KVR_UNDER "$root/$name"
-	try $KVR_UNDER "$root/$name-static"
+	link_one "$name" ten "$shared" "$static" "$@"
+	link_one "$name-http" http "$http_shared" "$http_static" "$@"
 }
 
 # shellcheck disable=SC2086
@@ -75,6 +103,12 @@ done
 	echo 'the library is written in place'
 	exit 1
 }
+
+# The module for Envoy is installed if it is asked for.
+[ ! -e "$lib/libkvroute_envoy.so" ]
+"$MAKE" -s BUILD="$build" prefix=/opt/kvroute DESTDIR="$root" WITH_ENVOY=1 \
+    install > "$root/log"
+[ -x "$lib/libkvroute_envoy.so" ]
 
 # A program linked to the shared library needs its soname, not its file name.
 objdump=$($CC -print-prog-name=objdump)

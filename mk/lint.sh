@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
 # lint.sh - style checks: pages; line, function and file lengths; includes
-# between directories; a test file for each module; words and phrases; the
-# compilation database; scripts, if shellcheck is installed.
+# between directories; names of proxies in ext/http; a test file for each module;
+# words and phrases; the compilation database; scripts, if shellcheck is
+# installed.
 set -u
 bad=0
 
@@ -12,7 +13,8 @@ fail()
 	bad=1
 }
 
-sources=$(find lib include ext tools tests fuzz bench examples -name '*.[ch]')
+sources=$(find lib include ext tools tests fuzz bench examples bindings \
+    -name '*.[ch]')
 
 lengths()
 {
@@ -54,6 +56,12 @@ walls()
 	done | grep . && bad=1
 	[ -z "$(find lib -maxdepth 1 -name '*.[ch]')" ] ||
 	    fail 'lib: a file is not in a directory'
+}
+
+# What each proxy needs names none of them.
+neutral()
+{
+	grep -rniE 'nginx|ngx_' ext/http && fail 'ext/http names a proxy'
 }
 
 # tsort reports headers that include each other.
@@ -126,6 +134,7 @@ scripts()
 sh mk/pages.sh || bad=1
 lengths
 walls
+neutral
 circles
 suites
 words

@@ -4,7 +4,7 @@
 .PHONY: check-llama check-llama-here
 
 # Skipped without node: a failure to install it is not an error.
-check-llama: deps-nginx ## test nginx with llama.cpp; 85 MB of npm packages, skipped without
+check-llama: deps-nginx #- test nginx with llama.cpp; 85 MB of npm packages, skipped without
 	@CC='$(CC)' sh mk/deps.sh llama || :
 	@+$(MAKE) --no-print-directory check-llama-here
 

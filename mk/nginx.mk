@@ -117,7 +117,7 @@ demo-nginx-here: $(NGINX_TOOLS) nginx-module-here #- the same without installing
 
 .PHONY: demo-sync demo-sync-here
 
-demo-sync: deps-nginx deps-sync ## agents by two nginx, each alone and with kvroute-sync between them
+demo-sync: deps-nginx deps-sync #- agents by two nginx, each alone and with kvroute-sync between them
 	@+$(MAKE) --no-print-directory demo-sync-here
 
 demo-sync-here: $(NGINX_TOOLS) $(SYNC_IF_POSSIBLE) nginx-module-here #- the same without installing dependencies

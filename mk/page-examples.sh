@@ -33,7 +33,7 @@ try()
 	name=${1##*/}
 	mv "$1" "$1.c"
 	${CC:-cc} -std=c11 $warnings -O1 -Iinclude -pthread -o "$1" "$1.c" \
-	    "$build/libkvroute.a" > "$1.out" 2>&1 || {
+	    "$build/libkvroute-http.a" "$build/libkvroute.a" > "$1.out" 2>&1 || {
 		echo "$name: does not compile"
 		cat "$1.out"
 		return

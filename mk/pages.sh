@@ -14,6 +14,8 @@ for page in man/*.[1378]; do
 	mkdir -p "$section"
 	cp "$page" "$section"
 done
+# No is a macro, which takes the word from the text.
+! grep -n '^\.It No ' man/*.[1378] || exit 1
 # On stderr it only complains that the tree has no database.
 ! MANPATH=$tree: mandoc -T lint -W style man/*.[1378] 2> /dev/null |
     grep -v 'STYLE: referenced manual not found: Xr [^k]'

@@ -86,7 +86,7 @@ bench-routing-here: $(TRACE_TOOLS) #- the same without installing dependencies
 bench-routing-quick: SEEDS := 1
 bench-routing-quick: export WORST := 2
 bench-routing-quick: export RETURNS := 0.3
-bench-routing-quick: $(TRACE_TOOLS) ## a few scenarios of each family with one seed (3 minutes)
+bench-routing-quick: $(TRACE_TOOLS) #- a few scenarios of each family with one seed (3 minutes)
 	@rm -rf $(BUILD)/routing/quick
 	$(ROUTING) scenarios $^ ../shared/traces $(BUILD)/routing/quick quick
 

@@ -32,7 +32,8 @@ one()
 	else
 		echo "$3 failed" >> "$build/soak/runs"
 		grep FAILED "$log" || tail -n 5 "$log"
-		echo "             KVR_SEED=$4 FUZZ_RUNS=$FUZZ_RUNS make check T=$3"
+		echo "             KVR_SEED=$4 FUZZ_RUNS=$FUZZ_RUNS ${KVR_TEST_PERCENT:+\
+KVR_TEST_PERCENT=$KVR_TEST_PERCENT }make check T=$3"
 	fi
 	rm "$log"
 }

@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: BSD-2-Clause
-# The buses between replicas: hiredis and cnats, each where it is.
+# The buses between replicas, each where its libraries are: hiredis with
+# OpenSSL, and cnats.
 
-BUS_FOUND := $(filter-out $(ABSENT),hiredis nats)
-BUS := $(addprefix ext/sync/,bus.c \
-	$(patsubst %,bus_%.c,$(BUS_FOUND:hiredis=redis)))
-BUS_LIBS := $(BUS_FOUND:%=-l%)
+BUS_REDIS := $(call found,hiredis ssl crypto)
+BUS_NATS := $(call found,nats)
+BUS := $(addprefix ext/sync/,bus.c $(if $(BUS_REDIS),bus_redis.c tls.c) \
+	$(if $(BUS_NATS),bus_nats.c))
+BUS_LIBS := $(if $(BUS_REDIS),-lhiredis -lssl -lcrypto) \
+	$(if $(BUS_NATS),-lnats)
 
 # Programs of their own beside the suites.
 SYNC_PROGRAMS := $(addprefix tests/sync/,check_bus.c relay.c star.c forge.c \
@@ -58,7 +61,7 @@ NET := $(addprefix $(BUILD)/,star forge router drive kvroute-sync)
 
 check-sync-here: $(BUILD)/check-bus $(BUILD)/relay $(NET) #- the same without installing dependencies
 	@T='$(T)' sh tests/cases.sh sync $(BUILD) \
-	    $(addprefix tests/sync/check_,bus.sh sync.sh net.sh)
+	    $(addprefix tests/sync/check_,bus.sh sync.sh servers.sh net.sh)
 
 KILLS ?= 200
 soak-sync: $(NET) #- replicas, daemons and buses die and stop at KILLS=200 random points; SEED=1
@@ -79,9 +82,9 @@ bench-sync: $(addprefix $(BUILD)/,sync-cost sync-flow traffic star late-start kv
 # The daemon, where a bus is.
 SYNC_TOOL := $(BUILD)/kvroute-sync
 SYNC_IF_POSSIBLE := $(call with,$(SYNC_TOOL),bsd \
-	$(if $(BUS_FOUND),,hiredis nats))
+	$(if $(BUS_REDIS)$(BUS_NATS),,hiredis ssl crypto nats))
 SYNC := $(addprefix ext/sync/,kvroute-sync.c check.c late.c site.c site_log.c \
-	status_text.c report.c)
+	status_text.c)
 
 all: $(SYNC_IF_POSSIBLE)
 

@@ -35,11 +35,15 @@ AREAS = [
     ('pages: embedding', 'man/kvroute-embedding.7', 1.0),
     ('pages: nginx', 'man/kvroute-nginx*.7', 1.0),
     ('pages: library', 'man/*.3', 1.0),
-    ('pages: concepts', 'man/kvroute.7 man/kvroute-[cfs]*.7', 1.0),
+    ('pages: concepts', 'man/kvroute.7 man/kvroute-[cfs]*.7 '
+        'man/kvroute-envoy.7', 1.0),
     ('pages: programs', 'man/*.[18]', 1.0),
-    ('header', 'include/*.h', 11.6),
-    ('lib', 'lib/*/*.[ch]', 18.7),
-    ('ext', 'ext/*/*.[ch] ext/*/*/*.[ch]', 26.8),
+    ('header', 'include/*.h', 1.0),
+    ('lib', 'lib/*/*.[ch]', 1.0),
+    ('ext: daemons', 'ext/daemon/*.[ch] ext/sync/*.[ch] ext/events/*.[ch] '
+        'ext/envoy/*.[ch]', 1.0),
+    ('ext: http, pick', 'ext/http/[!fp]*/*.[ch] ext/pick/*.[ch]', 1.0),
+    ('ext: the rest', 'ext/http/[fp]*/*.[ch] ext/nginx/*.[ch]', 14.6),
     ('tools', 'tools/*.[ch] tools/*/*.[ch]', 1.0),
     ('tests', 'tests/*.[ch] tests/*/*.[ch] tests/*/*/*.[ch]', 1.0),
 ]

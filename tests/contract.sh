@@ -12,6 +12,7 @@ tally=$2
 scratch=$build/contract
 header=include/kvroute.h
 others='include/kvroute_events.h include/kvroute_replica.h'
+http=include/kvroute_http.h
 mkdir -p "$scratch"
 
 CC=${CC:-cc}
@@ -84,7 +85,8 @@ page_names()
 synopsis_names()
 {
 	awk '/^\.Sh/ { on = ($2 == "SYNOPSIS") }
-	    on && ($1 == ".Fn" || $1 == ".Fo") { print $2 }' man/*.3 | sort
+	    on && ($1 == ".Fn" || $1 == ".Fo") && $2 ~ /^kvr_/ { print $2 }' \
+	    man/*.3 | sort
 }
 
 # Each with the header that is above it in its synopsis.
@@ -92,8 +94,91 @@ included_names()
 {
 	awk '/^\.Sh/ { on = ($2 == "SYNOPSIS") }
 	    on && $1 == ".In" { header = $2 }
-	    on && ($1 == ".Fn" || $1 == ".Fo") { print $2, header }' \
+	    on && ($1 == ".Fn" || $1 == ".Fo") && $2 ~ /^kvr_/ {
+		print $2, header }' \
 	    man/*.3 | sort
+}
+
+# The same of libkvroute-http, in a list for each place: the header, its map, the
+# two libraries, and the names and synopses of pages.
+http_names()
+{
+	case $1 in
+	header)
+		$CC -E -P -x c "$http" | grep -oE '\bkvh_[a-z_]+ *\(' |
+		    tr -d ' (' ;;
+	map)
+		sed -n 's/^[[:space:]]*\(kvh_[a-z_]*\);.*/\1/p' \
+		    ext/http/pool/kvroute-http.map ;;
+	shared)
+		nm -D --defined-only "$build/libkvroute-http.so" |
+		    awk '$2 != "A" { sub(/@@KVROUTE_HTTP_EXPERIMENTAL$/, "", \
+		        $3); print $3 }' ;;
+	static)
+		nm -g --defined-only "$build/libkvroute-http.a" |
+		    awk 'NF == 3 { print $3 }' ;;
+	pages)
+		awk '/^\.Sh/ { on = ($2 == "NAME") }
+		    on && $1 == ".Nm" && $2 ~ /^kvh_/ { print $2 }' man/*.3 ;;
+	synopses)
+		awk '/^\.Sh/ { on = ($2 == "SYNOPSIS") }
+		    on && $1 == ".In" { header = $2 }
+		    on && header == "kvroute_http.h" && \
+		        ($1 == ".Fn" || $1 == ".Fo") { print $2 }' man/*.3 ;;
+	esac | sort
+}
+
+http_names_are_everywhere()
+{
+	http_names header > "$scratch/http-header"
+	for place in map shared static pages synopses; do
+		http_names $place > "$scratch/http-$place"
+		differ "$scratch/http-header" "$scratch/http-$place"
+	done
+	[ "$(wc -l < "$scratch/http-header")" -ge 24 ] ||
+	    echo "$http declares few functions"
+}
+
+# Beside the library: memory, strings, threads, a clock for reports, the file of
+# a secret, and processes that may have died.
+http_library_imports_little()
+{
+	nm -D --undefined-only "$build/libkvroute-http.so" |
+	    awk '{ sub(/@.*/, "", $2); print $2 }' | grep -vxE "$(tr -d ' \n\t' <<-'END'
+		(kvr_[a-z_]+|malloc|calloc|realloc|free|
+		(__)?(mem(cpy|move|set|cmp|chr)|str(len|cmp|chr|ncasecmp)|
+		v?snprintf)(_chk)?|qsort|bsearch|
+		pthread_mutex_(init|lock|unlock|destroy)|
+		clock_gettime|time|fopen|fread|fclose|stat|__xstat|kill|getpid|
+		__errno_location|__cxa_finalize|__gmon_start__|_ITM_[A-Za-z]+|
+		__stack_chk_fail)
+	END
+	)"
+}
+
+http_library_has_its_soname()
+{
+	major=$(sed -n 's/^#define KVR_VERSION_MAJOR //p' "$header")
+	objdump -p "$build/libkvroute-http.so" |
+	    grep -q "SONAME *libkvroute-http.so.$major\$" ||
+	    echo "the soname is not libkvroute-http.so.$major"
+}
+
+# A binding needs pointers, lengths and integers: no struct is defined, nothing
+# is inline, no function is an argument, and no integer has another size in
+# another language.
+http_header_is_for_any_language()
+{
+	$CC -E -P -x c "$http" | sed -n '/kvh_error/,$p' |
+	    grep -nE '^struct [a-z_]+ \{|\bunion\b|\binline\b|\(\*|\bbool\b|\b(long|unsigned|short|float|double)\b'
+}
+
+http_constants_are_in_a_page()
+{
+	$CC -E -P "$http" | grep -oE '\bKVH_[A-Z0-9_]+\b' | sort -u |
+	while read -r name; do
+		grep -q "\\b$name\\b" man/*.[37] || echo "$name"
+	done
 }
 
 map_has_what_the_header_declares()
@@ -189,7 +274,7 @@ version_is_one()
 
 header_compiles_alone_as_c()
 {
-	for file in $header $others; do
+	for file in $header $others $http; do
 		# shellcheck disable=SC2086
 		$CC -std=c11 $strict -Wstrict-prototypes -x c "$file"
 	done
@@ -198,7 +283,7 @@ header_compiles_alone_as_c()
 header_compiles_alone_as_cxx()
 {
 	for standard in c++11 c++17; do
-		for file in $header $others; do
+		for file in $header $others $http; do
 			# shellcheck disable=SC2086
 			echo "#include \"${file##*/}\"" |
 			    $CXX -std=$standard $strict -Iinclude -x c++ -
@@ -219,7 +304,7 @@ no_struct_has_the_name_of_a_function()
 header_has_only_version_macros()
 {
 	# shellcheck disable=SC2086
-	grep -n '^#define' "$header" $others |
+	grep -n '^#define' "$header" $others $http |
 	    grep -v 'KVR_VERSION_\|KVROUTE_\([A-Z]*_\)\?H$'
 }
 
@@ -335,14 +420,14 @@ examples_run()
 	done
 }
 
-# A sentence, results, Try, Test, nginx, C, Cost; the first two commands are
+# A sentence, results, Try, Test, nginx, C, Envoy, Cost; the first two commands are
 # whole for a machine that has nothing.
 readme_opens_with_try()
 {
-	grep -oE '^\*\*(Try|Test|nginx|C|Cost)\*\*|^## ' README.md |
-	    head -n 6 | paste -s -d ' ' | grep -qxF \
-	    '**Try** **Test** **nginx** **C** **Cost** ## ' ||
-	    echo "README.md does not begin with Try, Test, nginx, C, Cost"
+	grep -oE '^\*\*(Try|Test|nginx|C|Envoy and Kubernetes|Cost)\*\*|^## ' \
+	    README.md | head -n 7 | paste -s -d ' ' | grep -qxF \
+	    '**Try** **Test** **nginx** **C** **Envoy and Kubernetes** **Cost** ## ' ||
+	    echo "README.md does not begin with Try, Test, nginx, C, Envoy, Cost"
 	grep -m 2 -E '^    ' README.md > "$scratch/first-commands"
 	for target in demo check; do
 		echo "    apt-get install -y git make &&" \
@@ -531,10 +616,11 @@ replay_names_the_missing_option()
 
 every_file_names_its_licence()
 {
-	find Makefile mk lib include ext tools tests fuzz bench examples man \
-	    .ci .github .clang-format .editorconfig \
+	find Makefile mk lib include ext tools tests fuzz bench bindings \
+	    examples man .ci .github .clang-format .editorconfig \
 	    .gitignore -type f ! -path 'fuzz/corpus/*' ! -name '*.tsv' \
-	    ! -name '*.md' -exec grep -L \
+	    ! -name '*.md' ! -name py.typed ! -path 'bindings/python/build/*' \
+	    ! -path '*.egg-info/*' -exec grep -L \
 	    'SPDX-License-Identifier: BSD-2-Clause' {} +
 }
 

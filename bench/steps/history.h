@@ -60,10 +60,14 @@ struct times {
 struct history {
 	struct times times[CALLS];
 	uint64_t max_steps; /* kvr_stats(3), at its end */
+	uint64_t decisions; /* checksum */
 };
 
-/* Fills in the times; false: the region is too small for the workers. */
-bool history_run(const struct plan *p, struct history *h);
+/*
+ * Fills in the times, each call's best of so many trials. False: the region is
+ * too small for the workers.
+ */
+bool history_run(const struct plan *p, uint32_t trials, struct history *h);
 void history_free(struct history *h);
 /* A permille of the times; 1000: the most. */
 double history_rank(const struct times *t, size_t permille);

@@ -4,7 +4,7 @@
  *
  * Plans of histories are drawn; one in two is the worst so far of some call,
  * with a few numbers drawn anew. A plan that is worse than all before it is
- * repeated, and the least of both counts, for a history is worse each time and
+ * repeated, and the least of each call counts, for a call is slow each time and
  * noise is not. A plan is written as name=number,name=number; what is not
  * named is that of plan_usual.
  */

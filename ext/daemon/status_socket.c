@@ -41,7 +41,7 @@ socket_to(const struct sockaddr_un *to)
 
 /*
  * Makes room for a socket: removes one that a killed daemon has left, and
- * nothing else. false: errno says what is there.
+ * nothing else. false: another file is there, by errno.
  */
 static bool
 remove_left(const char *path, const struct sockaddr_un *at)
@@ -93,6 +93,12 @@ make_socket(struct status_socket *s, const char *path,
 }
 
 bool
+status_make_room(const char *path, struct sockaddr_un *at)
+{
+	return address(path, at) && remove_left(path, at);
+}
+
+bool
 status_listen(struct status_socket *s, const char *path)
 {
 	struct sockaddr_un to;
@@ -104,7 +110,7 @@ status_listen(struct status_socket *s, const char *path)
 		s->clients[i].fd = -1;
 	if (path == NULL)
 		return true;
-	if (!address(path, &to) || !remove_left(path, &to))
+	if (!status_make_room(path, &to))
 		return false;
 	s->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (s->fd == -1)

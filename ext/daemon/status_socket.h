@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * status_socket.h - a socket in the file system that tells the state of the
- * daemon by HTTP: GET /metrics, and JSON for any other path.
+ * status_socket.h - a socket in the file system that serves the state of the
+ * daemon over HTTP: GET /metrics, and JSON for any other path.
  */
 #ifndef KVROUTE_STATUS_SOCKET_H
 #define KVROUTE_STATUS_SOCKET_H
@@ -33,17 +33,26 @@ struct status_socket {
 	struct status_client clients[STATUS_CLIENTS];
 };
 
+struct sockaddr_un;
+
 /*
- * Makes the socket. One that is there without a listener is replaced;
- * anything else stays: EADDRINUSE for a socket, EEXIST for another file.
- * path NULL: no socket. false: errno says why.
+ * Before a socket is made at the path: removes one without a listener. false:
+ * something else is there, or the path is too long; errno.
+ */
+bool status_make_room(const char *path, struct sockaddr_un *at);
+/*
+ * Makes the socket. One that is there without a listener is replaced; anything
+ * else stays: EADDRINUSE for a socket, EEXIST for another file. path NULL: no
+ * socket. false: errno has the reason.
  */
 bool status_listen(struct status_socket *s, const char *path);
 void status_close(struct status_socket *s);
 size_t status_fds(const struct status_socket *s, struct pollfd *fds);
 /* Never waits. */
 void status_work(struct status_socket *s, status_write *write, void *context);
-/* Prints what the daemon at that socket says; false: errno says why. */
+/*
+ * Prints the answer of the daemon at that socket; false: errno has the reason.
+ */
 bool status_print(const char *path, const char *what);
 
 #endif

@@ -12,7 +12,10 @@
 
 #define SECOND INT64_C(1000000000)
 
-/* Of the region's file: the library locks byte 1 there, kvroute-sync none. */
+/*
+ * The byte of the region's file that is locked; the library locks byte 1 there,
+ * and kvroute-sync none.
+ */
 enum { BYTE = 64 };
 
 void

@@ -25,14 +25,14 @@ struct attach {
 };
 
 void attach_init(struct attach *a, const char *path);
-/* What was made with k must be gone before. */
+/* All objects that were made with k must be gone before. */
 void attach_end(struct attach *a);
 /*
  * Once a second: is there a file to attach to, which is not the one that is
  * attached? A file that was only removed is still the router's.
  */
 bool attach_due(struct attach *a, int64_t now);
-/* Attaches to what is there now. false: `why` says why. */
+/* Attaches to the file that is there now. false: `why` has the reason. */
 bool attach_now(struct attach *a);
 
 #endif

@@ -2,8 +2,8 @@
 /*
  * batch.h - events being read, and the arrays that they refer to.
  *
- * An event is begun, filled, and then ended or dropped; dropping takes back
- * what it has put into the arrays. These grow by what was really there.
+ * An event is begun, filled, and then ended or dropped; dropping takes back its
+ * items in the arrays. These grow by the items that were really there.
  */
 #ifndef KVROUTE_BATCH_H
 #define KVROUTE_BATCH_H
@@ -25,7 +25,7 @@ struct batch {
 	size_t text_began; /* where its text does */
 };
 
-/* Forgets what is in it, but not its room, unless that is large. */
+/* Empties it, but keeps its room, unless that is large. */
 void batch_clear(struct batch *b);
 void batch_free(struct batch *b);
 void batch_begin(struct batch *b);
@@ -37,7 +37,7 @@ uint32_t *batch_tokens(struct batch *b, size_t n);
 bool batch_local(struct batch *b, uint64_t local);
 bool batch_text(struct batch *b, const char *text, size_t n,
     struct event_span *span);
-/* Of the event being filled, the first n tokens or locals stay. */
+/* The event being filled keeps its first n tokens or locals. */
 void batch_cut_tokens(struct batch *b, uint64_t n);
 void batch_cut_locals(struct batch *b, uint64_t n);
 bool batch_end(struct batch *b);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* build.c - what several formats do with an event being built. */
+/* build.c - steps of building an event that several formats share. */
 #include "decode_in.h"
 
 #include <string.h>
@@ -13,7 +13,7 @@ static const struct {
 	{ "CPU", EVENT_HOST }, { "CPU_PINNED", EVENT_HOST },
 	{ "host_pinned", EVENT_HOST },
 	{ "DISK", EVENT_DISK },
-	/* Offloading to these is mostly to what all workers mount. */
+	/* Offloading to these is mostly to stores that all workers mount. */
 	{ "STORAGE", EVENT_SHARED }, { "FS", EVENT_SHARED },
 	{ "OBJ", EVENT_SHARED }, { "EXTERNAL", EVENT_SHARED },
 	{ "REMOTE", EVENT_SHARED }
@@ -31,7 +31,7 @@ build_tier(const char *name, size_t n)
 	return EVENT_TIER_UNKNOWN;
 }
 
-/* Of the first `clear` blocks; windows of EAGLE need one token more. */
+/* Keeps the first `clear` blocks; windows of EAGLE need one token more. */
 static uint64_t
 tokens_of(const struct event *e, uint64_t clear)
 {

@@ -3,8 +3,8 @@
  * check.c - see check.h.
  *
  * Nothing is applied to a region. A replay is asked for behind the last batch
- * that there can be, so that it is answered by its end alone. What is polled is
- * not asked: its events would be lost for the daemon.
+ * that there can be, so that it is answered by its end alone. A server that is
+ * polled is not asked: its events would be lost for the daemon.
  */
 #include "check.h"
 
@@ -28,7 +28,7 @@ enum { FAILED = 1 };
 /* A stream that is tried. */
 struct trial {
 	struct conf_stream conf;
-	struct feed *feed;         /* or one of these, by its kind */
+	struct feed *feed;         /* one of three, by its kind */
 	struct plane *plane;
 	struct discover *discover;
 	bool replay;               /* it has one, that was not asked yet */
@@ -137,7 +137,7 @@ work_trials(struct check *c)
 
 /* -------------------------------------------------------------- results --- */
 
-/* What was found of a stream; *good: it can be used. */
+/* The findings on a stream; *good: it can be used. */
 static const char *
 result_of(const struct trial *t, bool *good)
 {

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * check.h - tries what the daemon will need, and prints what it found.
- */
+/* check.h - tries all that the daemon will need, and prints the results. */
 #ifndef KVROUTE_CHECK_H
 #define KVROUTE_CHECK_H
 

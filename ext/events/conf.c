@@ -72,7 +72,7 @@ wrong(struct parse *p, const char *format, ...)
 
 /* ------------------------------------------------------------ endpoints --- */
 
-/* Where the port begins; NULL: there is none. */
+/* Where the port begins, or NULL. */
 static char *
 port_at(char *endpoint)
 {
@@ -99,7 +99,7 @@ conf_port(char *endpoint, size_t size, uint32_t more)
 	return snprintf(at, room, "%llu", port) < (int)room;
 }
 
-/* Engines are told such addresses to bind to. */
+/* Engines bind to such addresses. */
 static bool
 wildcard(const char *url)
 {
@@ -256,6 +256,10 @@ field(struct parse *p, const char *key, json_object *value,
 		s->window = number(p, key, value, 1, INT64_MAX);
 	else if (strcmp(key, "interval_ms") == 0)
 		s->interval = (uint32_t)number(p, key, value, 10, 60000);
+	else if (strcmp(key, "pages_mb") == 0)
+		s->pages_mb = (uint32_t)number(p, key, value, 1, 1 << 20);
+	else if (strcmp(key, "lease_s") == 0)
+		s->lease = (uint32_t)number(p, key, value, 1, 86400);
 	else if (strcmp(key, "id") == 0)
 		s->id = number(p, key, value, 0, UINT64_MAX);
 	else
@@ -280,7 +284,7 @@ check_nats(struct parse *p, struct conf_stream *s)
 
 	if (!bus_url_parse(s->events, &url, error, sizeof(error)))
 		wrong(p, "\"events\": %s", error);
-	else if (url.host[0] == '\0' || url.path[0] != '\0')
+	else if (url.hosts[0].name[0] == '\0' || url.path[0] != '\0')
 		wrong(p, "\"events\" is nats://HOST:PORT, not %s", s->events);
 	else if (url.user[0] != '\0' || url.password[0] != '\0')
 		wrong(p, "\"events\" has a password, which others would see: "
@@ -311,7 +315,7 @@ check_dynamo(struct parse *p, struct conf_stream *s, json_object *o)
 		wrong(p, "of Dynamo's workers, each rank is an entry");
 }
 
-/* Its streams come from what it says. */
+/* Do its streams come from a server's answer? */
 static bool
 tells(const struct conf_stream *s)
 {
@@ -397,7 +401,7 @@ conf_has(const struct conf *conf, const struct conf_stream *stream)
 	return false;
 }
 
-/* A server tells each event once: two that poll it would halve them. */
+/* A server gives each event once: two that poll it would halve them. */
 static bool
 polled_twice(const struct conf_stream *a, const struct conf_stream *b)
 {
@@ -422,7 +426,7 @@ check_polls(struct parse *p, const struct conf_stream *s)
 	return true;
 }
 
-/* What ranks publish at one endpoint cannot be told apart by its numbers. */
+/* The numbers do not separate batches of ranks that publish at one endpoint. */
 static bool
 shares_endpoint(const struct conf *conf, const struct conf_stream *s)
 {
@@ -625,6 +629,7 @@ conf_change(struct conf_stream *stream, const struct conf_stream *now)
 	stream->entry = now->entry;
 	stream->full = now->full;
 	stream->sliding = now->sliding;
+	stream->lease = now->lease;
 	memcpy(stream->model, now->model, sizeof(stream->model));
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * conf.h - which engine's events are those of which worker: a file in JSON that
- * kvroute-events(8) describes.
+ * conf.h - the engine that publishes the events of each worker: a file in JSON
+ * that kvroute-events(8) describes.
  *
  * An entry for several ranks becomes a stream for each. All is copied into
  * arrays and the rest is 0, so that two streams can be compared by memcmp.
@@ -29,6 +29,7 @@ enum conf_engine {
 	CONF_DYNAMO
 };
 
+enum { CONF_LEASE = 30 };
 struct conf_stream {
 	char worker[CONF_TEXT_MAX], region[CONF_PATH_MAX]; /* "": each region */
 	char events[CONF_URL_MAX], replay[CONF_URL_MAX];   /* "": none */
@@ -41,11 +42,14 @@ struct conf_stream {
 	uint32_t engine;       /* enum conf_engine */
 	uint32_t rank;
 	uint32_t block_size;   /* 0: the first that is stored */
-	uint32_t interval;     /* ms, of what is polled */
+	uint32_t interval;     /* ms between polls */
 	uint32_t full;         /* blocks that are present are stored again */
 	uint32_t entry;        /* its place in the file */
-	uint32_t sliding;      /* enum kvr_window: mode of windows that the */
-	                       /* engine tells of; full: none is set */
+	uint32_t sliding;      /* enum kvr_window: mode of windows of the */
+	                       /* engine's events; full: no mode is set */
+	uint32_t pages_mb;     /* of memory for pages; 0: PAGES_BYTES */
+	uint32_t lease;        /* seconds that it is believed without a word */
+	                       /* of this daemon; 0: CONF_LEASE */
 	uint32_t reserved;     /* so that nothing is padded */
 };
 
@@ -54,12 +58,12 @@ struct conf {
 	size_t n, room;
 };
 
-/* What is wrong, a sentence each. */
+/* Takes a fault, in a sentence. */
 typedef void conf_say(void *context, const char *sentence);
 
 /*
- * false: it cannot be used, and all that is wrong with it has been said; conf
- * is empty.
+ * false: it cannot be used, and all its faults have been reported; conf is
+ * empty.
  */
 bool conf_read(struct conf *conf, const char *path, conf_say *say,
     void *context);
@@ -69,11 +73,11 @@ bool conf_add(struct conf *conf, const struct conf_stream *stream);
 /* One of the same worker and rank. */
 bool conf_has(const struct conf *conf, const struct conf_stream *stream);
 /*
- * Do both describe the same stream? Where their entries stand does not matter,
- * nor what conf_change takes over.
+ * Do both describe the same stream? The places of their entries do not matter,
+ * nor the settings that conf_change takes over.
  */
 bool conf_same(const struct conf_stream *a, const struct conf_stream *b);
-/* Takes over what may change while a stream is followed. */
+/* Takes over the settings that may change while a stream is followed. */
 void conf_change(struct conf_stream *stream, const struct conf_stream *now);
 /* The endpoint of a later rank: its port is `more` higher. "" stays. */
 bool conf_port(char *endpoint, size_t size, uint32_t more);

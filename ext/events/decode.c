@@ -60,8 +60,8 @@ read_format(struct decoder *d, const void *bytes, size_t n)
 }
 
 /*
- * What a message that is refused has taught and counted is taken back. Of
- * partial blocks all is forgotten: what the cache holds is not known any more.
+ * The facts and counts of a message that is refused are taken back. All partial
+ * blocks are forgotten: the content of the cache is not known any more.
  */
 enum decode_verdict
 decoder_read(struct decoder *d, const void *bytes, size_t n,

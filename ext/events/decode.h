@@ -21,11 +21,11 @@ enum {
 	DECODE_OBJECTS_MAX = 262144    /* of one event in JSON */
 };
 #define DECODE_BYTES_MAX ((size_t)64 << 20)
-/* An event is unpacked whole: msgpack-c needs 24 bytes for each of these. */
+/* An event is unpacked whole: msgpack-c needs 24 bytes for each object. */
 #define DECODE_EVENT_BYTES_MAX ((size_t)8 << 20)
 
 enum decode_format {
-	DECODE_ENGINE = 0, /* vLLM, SGLang, Mooncake, what TensorRT-LLM sends */
+	DECODE_ENGINE = 0, /* vLLM, SGLang, Mooncake; TensorRT-LLM, too */
 	DECODE_DYNAMO = 1, /* payload, envelope, or frame */
 	DECODE_TRTLLM = 2, /* JSON: an event, or an array of them */
 	DECODE_FORMATS
@@ -33,7 +33,7 @@ enum decode_format {
 
 struct decode_options {
 	enum decode_format format;
-	uint32_t block_size; /* 0: the first one stored, of those that count */
+	uint32_t block_size; /* 0: the first stored one that counts */
 	uint64_t window;     /* 0: learnt */
 	bool all_groups;     /* nothing is dropped for its group or tier */
 };
@@ -75,16 +75,15 @@ void decoder_free(struct decoder *d);
 enum decode_verdict decoder_read(struct decoder *d, const void *bytes,
     size_t n, struct event_batch *out);
 /*
- * Of Dynamo's envelope, with or without its frame: which publisher's message it
- * is, and its number. false: it has none.
+ * Reads the publisher and the number of Dynamo's envelope, with or without its
+ * frame. false: it lacks them.
  */
 bool decode_dynamo_numbers(const void *bytes, size_t n, uint64_t *publisher,
     uint64_t *sequence);
-/* Of a batch of DECODE_ENGINE: which rank's it is. false: it does not say. */
+/* Reads the rank of a batch of DECODE_ENGINE. false: the batch has no rank. */
 bool decode_engine_rank(const void *bytes, size_t n, uint64_t *rank);
 /*
- * The engine has restarted: what was learnt of its groups, windows and block
- * size is forgotten.
+ * The engine has restarted: its groups, windows and block size are forgotten.
  */
 void decoder_restart(struct decoder *d);
 struct decode_counts decoder_counts(const struct decoder *d);

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * decode_in.h - what the files of the decoder share.
- */
+/* decode_in.h - the declarations that the files of the decoder share. */
 #ifndef KVROUTE_DECODE_IN_H
 #define KVROUTE_DECODE_IN_H
 
@@ -27,7 +25,7 @@ struct decoder {
 	size_t n_ids;
 };
 
-/* A format each. What they have put into the batch counts if they succeed. */
+/* A format each. Their items in the batch count if they succeed. */
 enum decode_verdict decode_engine(struct decoder *d, const unsigned char *bytes,
     size_t n);
 enum decode_verdict decode_dynamo(struct decoder *d, const unsigned char *bytes,
@@ -49,7 +47,7 @@ bool decode_end(struct decoder *d, enum drop_reason reason);
 enum drop_reason decode_object(struct decoder *d, const unsigned char *bytes,
     size_t n, msgpack_object *out);
 
-/* -------- msgpack objects as fields; false or NULL: not one of these --- */
+/* -------- msgpack objects as fields; false or NULL: no such one --- */
 
 /* The value of a text key; NULL: none. */
 const msgpack_object *object_get(const msgpack_object *map, const char *key);
@@ -59,13 +57,13 @@ bool object_is(const msgpack_object *o, const char *text);
 bool object_unsigned(const msgpack_object *o, uint64_t most, uint64_t *out);
 /* An integer of either sign as 64 bits, or the last 8 bytes of a longer one. */
 bool object_hash(const msgpack_object *o, uint64_t *out);
-/* Of an array; DROP_NONE, DROP_MALFORMED or DROP_NO_MEMORY. */
+/* Read an array; DROP_NONE, DROP_MALFORMED or DROP_NO_MEMORY. */
 enum drop_reason object_hashes(const msgpack_object *o, struct batch *b);
 enum drop_reason object_tokens(const msgpack_object *o, struct batch *b);
 enum drop_reason object_text(const msgpack_object *o, struct batch *b,
     struct event_span *span);
 
-/* ----------------- what several formats do with an event being built --- */
+/* ----------------- steps of building an event in several formats --- */
 
 uint32_t build_tier(const char *name, size_t n);
 /*

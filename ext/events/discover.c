@@ -86,7 +86,7 @@ text(json_object *o, const char *key)
 	    json_object_get_string(value) : "";
 }
 
-/* A number of 1 to `most`; else what is given. */
+/* A number of 1 to `most`; else the argument. */
 static uint32_t
 number(json_object *o, const char *key, int64_t most, uint32_t otherwise)
 {

@@ -37,7 +37,7 @@ learn_sliding(struct drop *d, const struct event *e)
 		d->sliding = window;
 }
 
-/* Removals have a group, but do not say what it is. */
+/* Removals have a group, but do not describe it. */
 static bool
 group_counts(const struct drop *d, const struct event *e)
 {
@@ -49,7 +49,7 @@ group_counts(const struct drop *d, const struct event *e)
 }
 
 /*
- * Windows of events matter where no group says more. A small window that comes
+ * Windows of events matter where no group has more. A small window that comes
  * before any larger one, to a subscriber that missed the announcement, counts:
  * that subscriber has lost events anyway.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * drop.h - which events count: those of one group of full attention, in tiers
- * of the worker alone, in blocks of its size. What has to be learnt for that is
+ * of the worker alone, in blocks of its size. The facts to learn for that are
  * here.
  */
 #ifndef KVROUTE_DROP_H

@@ -6,8 +6,8 @@
  *   envelope: {publisher_id, sequence, ..., payload} over NATS
  *   payload:  [{worker_id, storage_tier, event: {data, dp_rank}}, ...]
  *
- * Its publishers have already chosen the events of full attention. Blocks come
- * with hashes of their contents instead of tokens.
+ * Dynamo's publishers have already chosen the events of full attention. Blocks
+ * come with hashes of their contents instead of tokens.
  */
 #include "decode_in.h"
 #include "pack.h"
@@ -173,7 +173,10 @@ envelope(struct decoder *d, struct pack_span whole)
 	return payload(d, at, at + o.via.bin.size);
 }
 
-/* What is in the frame, if there is one. false: it is another's length. */
+/*
+ * Takes the content out of a frame, if there is one. false: its length is
+ * wrong.
+ */
 static bool
 unframe(struct pack_span *m)
 {

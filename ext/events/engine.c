@@ -5,8 +5,8 @@
  *   batch: [time, [event, ...], rank]      or a map of the same
  *   event: [tag, field, ...]               until 2026, later a map
  *
- * An array has its fields by place. Releases only appended some, so that what
- * is missing has its default. One place has two meanings: vLLM's adapter is
+ * An array has its fields by place. Releases only appended some, so that a
+ * missing field has its default. One place has two meanings: vLLM's adapter is
  * text, SGLang's metadata is a map. Maps have fields by name; unknown ones are
  * skipped.
  */
@@ -31,7 +31,7 @@ static const unsigned char stored_places[] = { TAG, HASHES, PARENT, TOKENS,
 static const unsigned char removed_places[] = { TAG, HASHES, MEDIUM, GROUP };
 
 /*
- * Of two names that mean the same, the first one in a map counts. Lengths are
+ * If two names mean the same, the first one in a map counts. Lengths are
  * compared first: a map has a dozen keys.
  */
 #define NAME(name, field) { name, sizeof(name) - 1, field }
@@ -237,9 +237,9 @@ is_text(const struct batch *b, struct event_span span, const msgpack_object *o)
 /* -------------------------------------------------------- extra keys --- */
 
 /*
- * What is hashed with a block beside its tokens. An adapter is known already; a
- * text in the first block of a prompt is its salt. Anything else, an image
- * above all, cannot be told from tokens.
+ * Reads the items that are hashed with a block beside its tokens. An adapter is
+ * known already; a text in the first block of a prompt is its salt. Anything
+ * else, an image above all, cannot be derived from tokens.
  */
 static enum drop_reason
 plain_key(struct batch *b, uint32_t block, const msgpack_object *key,
@@ -276,7 +276,7 @@ plain_block(struct batch *b, uint32_t block, const msgpack_object *keys,
 	return reason;
 }
 
-/* Of how many first blocks the contents are tokens alone. */
+/* Counts the first blocks with tokens alone as contents. */
 static enum drop_reason
 plain_blocks(struct batch *b, const msgpack_object *extra, uint64_t *out)
 {
@@ -324,8 +324,8 @@ stored(const struct fields *f, struct batch *b)
 }
 
 /*
- * Groups of sliding windows keep some blocks of a stretch: nothing says which,
- * and there may be none.
+ * Groups of sliding windows keep some blocks of a stretch, or no block: their
+ * events do not name them.
  */
 static enum drop_reason
 sparse(struct batch *b)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * event.h - what an engine says of its KV cache, without its wire format.
+ * event.h - an engine's events about its KV cache, without their wire format.
  *
  * A batch is events and four arrays that these refer to by place and number:
  *
@@ -16,7 +16,7 @@
  * library that has none in its structs.
  *
  * Hashes are the engine's own and opaque: they mean something within one rank
- * of one engine until that restarts. Of wider ones 64 bits are kept.
+ * of one engine until that restarts. Wider hashes keep 64 bits.
  */
 #ifndef KVROUTE_EVENT_H
 #define KVROUTE_EVENT_H
@@ -27,11 +27,11 @@
 /* Never renumbered. */
 enum event_kind {
 	EVENT_STORED = 1,
-	EVENT_REMOVED = 2,   /* one copy of each of these blocks */
+	EVENT_REMOVED = 2,   /* one copy of each block */
 	EVENT_CLEARED = 3,   /* all blocks of the rank, in all tiers */
 	EVENT_MOVED = 4,     /* blocks stored before: also in `tier` now, and no
-	                        longer in from_tier unless that is none */
-	EVENT_RESTARTED = 5, /* what was said of this rank before is void */
+	                        longer in from_tier, if that is a tier */
+	EVENT_RESTARTED = 5, /* earlier events of this rank are void */
 	EVENT_LOST = 6       /* of this rank, some before this one */
 };
 
@@ -44,9 +44,9 @@ enum event_tier {
 	EVENT_TIER_UNKNOWN = 5
 };
 
-/* What kind of layers a group of KV caches has. */
+/* The kind of layers that a group of KV caches has. */
 enum event_attention {
-	EVENT_ATTENTION_NONE = 0, /* not said */
+	EVENT_ATTENTION_NONE = 0, /* not given */
 	EVENT_FULL = 1,           /* with MLA and sink attention */
 	EVENT_SLIDING = 2,        /* with chunked local attention */
 	EVENT_STATE = 3,          /* Mamba */
@@ -79,13 +79,13 @@ struct event {
 	uint32_t tier;       /* enum event_tier */
 	uint32_t from_tier;
 	uint32_t rank;
-	uint32_t block_size; /* tokens; 0: not said */
+	uint32_t block_size; /* tokens; 0: not given */
 	uint32_t group;
 	uint32_t attention;  /* enum event_attention */
-	uint64_t window;     /* tokens; 0: not said, or none */
+	uint64_t window;     /* tokens; 0: not given, or no window */
 	uint64_t parent;     /* hash of the block before hashes[0] */
 	uint64_t position;   /* of hashes[0] in its prompt, in blocks */
-	uint64_t worker;     /* where one stream tells of several */
+	uint64_t worker;     /* where one stream has several */
 	struct event_span hashes;
 	struct event_span tokens; /* of the first blocks of `hashes` */
 	struct event_span locals; /* instead: content hashes, one a block */
@@ -93,11 +93,11 @@ struct event {
 };
 
 struct event_batch {
-	uint64_t time;       /* milliseconds of the epoch; 0: not said */
+	uint64_t time;       /* milliseconds of the epoch; 0: not given */
 	uint64_t publisher;  /* Dynamo's envelope */
 	uint64_t sequence;   /* the same */
 	uint64_t sliding;    /* tokens of the largest window of layers that
-	                        slide, as far as the engine has said; 0 */
+	                        slide, as far as the engine reports; 0 */
 	size_t n;
 	const struct event *events;
 	const uint64_t *hashes;

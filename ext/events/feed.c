@@ -148,7 +148,7 @@ socket_to(void *context, int type, const char *endpoint)
 }
 
 /*
- * The monitor is there before the first connection, so that none is missed. Its
+ * The monitor is there before the first connection, so that none is missed. The
  * name is used once: libzmq gives up the name of a closed one some time later.
  */
 static bool
@@ -252,7 +252,9 @@ feed_close(struct feed *f)
 	if (f == NULL)
 		return;
 	close_replay(f);
-	/* A thread of libzmq waits for ever to tell a monitor that has gone. */
+	/*
+	 * A thread of libzmq waits for ever to reach a monitor that has gone.
+	 */
 	if (f->sub != NULL)
 		(void)zmq_socket_monitor(f->sub, NULL, 0);
 	close_socket(&f->monitor);
@@ -314,7 +316,7 @@ read_live(struct feed *f)
 	return good;
 }
 
-/* What happened to the connection; 0: nothing that is known. */
+/* Reads the change of the connection; 0: no known one. */
 static unsigned
 event_of(struct message *m)
 {
@@ -326,8 +328,8 @@ event_of(struct message *m)
 }
 
 /*
- * Notes what an event says; true: the connection is there. A handshake that
- * fails is tried again, which is no other failure.
+ * Notes an event; true: the connection is there. A handshake that fails is
+ * tried again, which is no other failure.
  */
 static bool
 note_event(struct feed *f, unsigned event)
@@ -357,7 +359,7 @@ note_event(struct feed *f, unsigned event)
 	return false;
 }
 
-/* The first connection is none that was interrupted. */
+/* The first connection was not interrupted. */
 static bool
 read_monitor(struct feed *f)
 {
@@ -396,7 +398,7 @@ may_ask(const struct feed *f)
 }
 
 /*
- * Each has a socket of its own: what an earlier one still sends finds nothing.
+ * Each has a socket of its own: late answers to an earlier one find no reader.
  * If it cannot be asked, that is as if nothing came.
  */
 static bool

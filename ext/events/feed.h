@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * feed.h - the sockets of an engine: what it publishes, and its replay.
+ * feed.h - the sockets of an engine: its events, and its replay.
  *
  * All that comes is given to a sink as a step of record.h. Nothing is decided
  * here but when a replay is asked for, as soon as the engine is there and not
@@ -34,7 +34,7 @@ struct feed_options {
 
 struct feed_sink {
 	void *context;
-	/* false: feed_read is to fail; errno says why. */
+	/* false: feed_read is to fail; errno has the reason. */
 	bool (*step)(void *context, const struct record_step *step);
 	/* Is a replay to be asked for, and from where? */
 	bool (*wants)(void *context, uint64_t *from);
@@ -47,15 +47,13 @@ struct feed;
  * the process may have as many as the system lets it. NULL: no memory.
  */
 void *feed_context(size_t streams);
-/*
- * Copies what it is given. NULL: errno is that of libzmq, for zmq_strerror.
- */
+/* Copies its arguments. NULL: errno is that of libzmq, for zmq_strerror. */
 struct feed *feed_open(const struct feed_options *options,
     const struct feed_sink *sink);
 void feed_close(struct feed *f);
-/* What to poll for; at least each FEED_WAIT feed_read has something to do. */
+/* Lists the sockets to poll; at least each FEED_WAIT feed_read has work. */
 size_t feed_items(const struct feed *f, zmq_pollitem_t items[FEED_ITEMS]);
-/* Reads what has come. false: the sink, or a socket, failed; see errno. */
+/* Reads all that has come. false: the sink, or a socket, failed; see errno. */
 bool feed_read(struct feed *f);
 /* Waits a moment, and then does that. */
 bool feed_work(struct feed *f);

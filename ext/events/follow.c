@@ -8,13 +8,14 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #define MS INT64_C(1000000)
 #define SECOND (1000 * MS)
 #define PATIENCE (10 * SECOND) /* for a first connection */
 #define HINT (3 * SECOND)      /* the same, for an engine that may not listen */
 #define LOG_EACH (60 * SECOND)
+#define NOTICE (5 * SECOND)    /* until a connection is known to be gone */
+#define START (5 * SECOND)     /* of an engine, at least */
 
 #define log_of(f, ...) say((f)->region, &(f)->conf, __VA_ARGS__)
 
@@ -121,23 +122,12 @@ rejoin(struct follow *f)
 
 /* -------------------------------------------------------------- batches --- */
 
-static int64_t
-wall_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_REALTIME, &t);
-	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / MS;
-}
-
 static void
 note(struct follow *f, const struct event_batch *batch)
 {
 	f->heard = kvr_clock_now();
-	if (batch->time == 0 || f->replaying)
-		return;
-	f->lag = wall_ms() - (int64_t)batch->time;
-	f->lag_known = true;
+	if (!f->replaying)
+		f->lag_known = tell_lag(batch->time, &f->lag);
 }
 
 /* The feed calls, so it cannot be closed at once. */
@@ -157,8 +147,8 @@ lost(struct follow *f, uint64_t next, const char *why)
 }
 
 /*
- * The region expects another batch. It gets what lies between from a replay; if
- * there is none, or that did not help before, it is told that it is lost.
+ * The region expects another batch. It gets the batches between from a replay;
+ * without one, or if that did not help before, they are reported as lost.
  */
 static bool
 behind(struct follow *f, const struct target_batch *batch)
@@ -199,6 +189,19 @@ apply(struct follow *f, const struct target_batch *batch)
 	}
 }
 
+/*
+ * Without a replay nothing shows that an engine has restarted which has come as
+ * far as the one before: the next number is no evidence if there was time to
+ * publish so many batches.
+ */
+static void
+doubt(struct follow *f, const struct target_batch *batch)
+{
+	if (f->unsure && batch->seq > 0 && batch->seq == f->target.next)
+		lost(f, batch->seq, "reconnect");
+	f->unsure = false;
+}
+
 /* false: there is no stream any more, or another one. */
 static bool
 take_batch(struct follow *f, const struct stream_out *out)
@@ -220,7 +223,8 @@ take_batch(struct follow *f, const struct stream_out *out)
 	batch.events = &events;
 	batch.to = events.n;
 	note(f, &events);
-	if (!apply(f, &batch))
+	doubt(f, &batch);
+	if (f->gone || !apply(f, &batch))
 		return false;
 	if (tell_unread(&after) > tell_unread(&before)) {
 		f->counts.unread++;
@@ -254,10 +258,19 @@ take_ready(struct follow *f)
 
 /* ---------------------------------------------------------------- steps --- */
 
+/* An endpoint that had the worker's rank has another one's after a restart. */
+static void
+doubt_rank(struct follow *f, uint64_t rank)
+{
+	log_of(f, "rank %" PRIu64 " is at %s now", rank, f->conf.events);
+	lost(f, f->target.next, "rank");
+}
+
 /*
  * Two ranks that publish at one endpoint have numbers of their own each, and
  * would be taken for an engine that restarts again and again. One is followed:
- * the worker's, or else the first that comes.
+ * the worker's, or else the first that comes. Once the worker's was there no
+ * other one is: ports of ranks may change hands when they start again.
  */
 static bool
 is_of_rank(struct follow *f, const struct record_step *s)
@@ -266,8 +279,11 @@ is_of_rank(struct follow *f, const struct record_step *s)
 
 	if (!decode_engine_rank(s->bytes, s->n, &rank))
 		return true;
-	if (!f->ranked || rank == f->conf.rank)
+	if (f->own_rank && !f->ranked && rank != f->conf.rank)
+		doubt_rank(f, rank);
+	if ((!f->ranked && !f->own_rank) || rank == f->conf.rank)
 		f->rank = rank;
+	f->own_rank = f->own_rank || rank == f->conf.rank;
 	f->ranked = true;
 	if (rank == f->rank)
 		return true;
@@ -291,12 +307,11 @@ step(struct follow *f, const struct record_step *s)
 	case RECORD_RECONNECTED:
 		f->counts.reconnects++;
 		f->ranked = false;
-		/*
-		 * Without a replay a gap is taken for a loss: another engine
-		 * would hardly have come further meanwhile.
-		 */
 		if (f->conf.replay[0] != '\0')
 			stream_reconnected(f->stream);
+		else
+			f->unsure = target_may_restart(&f->target,
+			    f->target.alive - NOTICE, kvr_clock_now());
 		break;
 	case RECORD_ASKED:
 		stream_asked(f->stream);
@@ -372,6 +387,9 @@ look(struct follow *f, int64_t now)
 	}
 	f->logged.absent = f->gone = false;
 	f->past = f->target.state == KVR_EVENTS_OFF;
+	f->unsure = f->conf.replay[0] == '\0' && f->target.alive >= 0 &&
+	    now - f->target.alive > START &&
+	    target_may_restart(&f->target, f->target.alive, now);
 	f->opened = now;
 	if (make(f))
 		return;
@@ -441,12 +459,21 @@ look_at_use(struct follow *f)
 	tell_use(&f->use, &f->target, &decoded);
 }
 
+/* It is followed, or a replay will fill the gap. */
+static bool
+is_followed(const struct follow *f)
+{
+	return feed_connected(f->feed) || f->conf.replay[0] != '\0';
+}
+
 static void
 log_all(struct follow *f, int64_t now)
 {
+	target_alive(&f->target, is_followed(f), now);
 	log_connection(f, now);
 	log_hint(f, now);
 	log_losses(f, now);
+	say_pages(f->region, &f->conf, &f->target);
 	look_at_use(f);
 	say_state(f->region, &f->conf, &f->logged.state,
 	    tell_state(&f->target, &f->use));

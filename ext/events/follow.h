@@ -17,7 +17,7 @@
 #include "stream.h"
 #include "tell.h"
 
-/* What all of a daemon share. */
+/* The state that all of a daemon share. */
 struct follow_all {
 	void *context;       /* of libzmq */
 	struct feed_replays replays;
@@ -36,10 +36,12 @@ struct follow {
 	struct decode_counts decoded; /* of decoders before this one */
 	struct tell_counts counts;
 	struct tell_use use;
-	bool ranked;         /* since it connected, what comes is of */
-	uint64_t rank;       /* the engine's rank */
+	bool ranked;         /* since it connected, batches are of */
+	uint64_t rank;       /* the engine's rank, */
+	bool own_rank;       /* and it was the worker's once */
 	bool past;           /* the first replay of a region that had nothing */
-	bool replaying;      /* what comes out now was replayed */
+	bool replaying;      /* batches that come out now were replayed */
+	bool unsure;         /* it may be another engine by now */
 	bool stuck;          /* the last rejoin was of no use */
 	bool gone;           /* the feed is to be closed */
 	uint64_t rejoined;   /* at this number */
@@ -57,7 +59,7 @@ struct follow {
 	} logged;
 };
 
-/* NULL: no memory. What all share outlives it. */
+/* NULL: no memory. The shared state outlives it. */
 struct follow *follow_open(const char *region, struct kvr *k,
     const struct conf_stream *conf, struct follow_all *all);
 void follow_close(struct follow *f);

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * http.h - requests of which the answers come later, by libcurl.
- */
+/* http.h - requests with answers that come later, by libcurl. */
 #ifndef KVROUTE_HTTP_H
 #define KVROUTE_HTTP_H
 
@@ -24,12 +22,12 @@ struct http_request;
 struct http_answer {
 	const char *bytes;
 	size_t n;
-	const char *why;   /* there is none; NULL: there is, of status 200 */
+	const char *why;   /* of a failure; NULL: an answer of status 200 */
 };
 
 /*
- * POST without a body, or GET. An answer of more than `most` bytes is none.
- * NULL: no memory.
+ * POST without a body, or GET. An answer of more than `most` bytes is a
+ * failure. NULL: no memory.
  */
 struct http_request *http_ask(struct http *h, const char *url, bool post,
     size_t most);

@@ -6,7 +6,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #define SECOND INT64_C(1000000000)
 
@@ -81,7 +80,7 @@ absent(struct hub_target *t)
 	t->missed = true;
 }
 
-/* What was said cannot be had: the number that it had is passed over. */
+/* A batch is lost: the number that it had is passed over. */
 static void
 lost(struct hub_target *t)
 {
@@ -132,7 +131,10 @@ is_bound(const struct hub_target *t, const struct hub_publisher *p)
 	return t->bound && t->publisher == p->id;
 }
 
-/* Its first event from this publisher, which may say itself what was lost. */
+/*
+ * Takes the worker's first event from this publisher, which may itself report a
+ * loss.
+ */
 static void
 bind(struct hub_target *t, const struct hub_publisher *p,
     const struct event *first)
@@ -149,7 +151,7 @@ bind(struct hub_target *t, const struct hub_publisher *p,
 		t->target.life = TARGET_NEW;
 }
 
-/* What lies between events that say something of the stream itself. */
+/* Gives the events between those about the stream itself. */
 static void
 give(struct hub_target *t, const struct event_batch *b)
 {
@@ -174,15 +176,8 @@ give(struct hub_target *t, const struct event_batch *b)
 static void
 note(struct hub_target *t, const struct event_batch *b)
 {
-	struct timespec wall;
-
 	t->heard = kvr_clock_now();
-	if (b->time == 0)
-		return;
-	clock_gettime(CLOCK_REALTIME, &wall);
-	t->lag = (int64_t)wall.tv_sec * 1000 + wall.tv_nsec / 1000000 -
-	    (int64_t)b->time;
-	t->lag_known = true;
+	t->lag_known = tell_lag(b->time, &t->lag);
 }
 
 /* ---------------------------------------------------------------- all --- */
@@ -283,7 +278,7 @@ find(struct hub_target *t, int64_t now)
 }
 
 void
-hub_look(struct hub *h, int64_t now)
+hub_look(struct hub *h, bool follows, int64_t now)
 {
 	struct hub_target *t;
 	size_t i;
@@ -292,6 +287,8 @@ hub_look(struct hub *h, int64_t now)
 		t = h->targets[i];
 		if (t->target.id == 0)
 			find(t, now);
+		target_alive(&t->target, follows, now);
+		say_pages(t->region, &t->conf, &t->target);
 		tell_use(&t->use, &t->target, NULL);
 		say_state(t->region, &t->conf, &t->logged.state,
 		    tell_state(&t->target, &t->use));

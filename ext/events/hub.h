@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * hub.h - workers of which one source tells together: those of Dynamo's plane,
- * or the ranks of an engine that is polled.
+ * hub.h - workers with events from one source: those of Dynamo's plane, or the
+ * ranks of an engine that is polled.
  *
- * What a source says is for the worker of an id and a rank. It cannot be asked
- * to say it again, so that its numbers are of no use to a region: the batches
- * of each worker are numbered here, from what the region expects.
+ * A source's events are for the worker of an id and a rank. It cannot be asked
+ * to repeat them, so that its numbers are of no use to a region: the batches of
+ * each worker are numbered here, from the number that the region expects.
  *
  *   publisher is new      the worker's first batch is one after a restart, if
  *                         its stream in the region had begun before
  *   it was there before   the worker has missed something
- *   something was lost    the region is told so, of each of its workers
+ *   something was lost    the region marks each of its workers
  *
  * After a restart the batches begin with number 0 again, and the worker is
  * complete; or with 1, if something was lost before the first one.
@@ -33,7 +33,7 @@ struct hub_target {
 	struct conf_stream conf;
 	struct target target;
 	bool bound;          /* it has had batches of the publisher, */
-	bool missed;         /* and of what it should have had, not all */
+	bool missed;         /* but not all that it should have had */
 	uint64_t publisher;
 	uint64_t since;      /* as many batches of the hub */
 	struct tell_counts counts;
@@ -47,7 +47,7 @@ struct hub_target {
 };
 
 struct hub {
-	bool ids;            /* workers have them; else ranks tell */
+	bool ids;            /* workers have them; else ranks do */
 	uint64_t batches;
 	struct hub_target **targets;
 	size_t n, room;
@@ -62,12 +62,9 @@ bool hub_add(struct hub *h, const char *region, struct kvr *k,
 void hub_remove(struct hub *h, size_t i);
 /* The same worker's, with another model or mode. */
 void hub_change(struct hub *h, size_t i, const struct conf_stream *conf);
-/* Looks for workers that regions do not have, and logs what has changed. */
-void hub_look(struct hub *h, int64_t now);
-/*
- * Among the events of a worker may be ones that say what is lost, or that it
- * has restarted.
- */
+/* Looks for workers that regions do not have, and logs changes. */
+void hub_look(struct hub *h, bool follows, int64_t now);
+/* Among the events of a worker may be reports of a loss, or of its restart. */
 void hub_batch(struct hub *h, struct hub_publisher *publisher,
     const struct event_batch *batch);
 void hub_lost(struct hub *h, struct hub_publisher *publisher);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * kvroute-events - what engines say of their KV caches, to regions and people.
- * kvroute-events(8) describes the options.
+ * kvroute-events - brings engines' events about their KV caches to regions, and
+ * prints them for people. kvroute-events(8) describes the options.
  */
 #include <err.h>
 #include <errno.h>
@@ -17,7 +17,6 @@
 #include "decode.h"
 #include "feed.h"
 #include "kvroute.h"
-#include "login.h"
 #include "print.h"
 #include "reader.h"
 #include "serve.h"
@@ -141,7 +140,7 @@ make_reader(const struct settings *s)
 
 /* -------------------------------------------------------------- dump --- */
 
-/* Of its owner alone: it holds prompts. */
+/* The record is its owner's alone: it holds prompts. */
 static FILE *
 make_record(const struct settings *s)
 {
@@ -179,10 +178,10 @@ over_nats(const struct settings *s)
 	    strncmp(s->feed.endpoint, "nats+tls://", 11) == 0);
 }
 
-/* What comes from a server of NATS. */
+/* Takes the messages of a server of NATS. */
 struct listener {
 	struct reader *reader;
-	uint64_t strange; /* without an envelope nothing says what is lost */
+	uint64_t strange; /* a loss is not seen without an envelope */
 };
 
 static void
@@ -201,16 +200,13 @@ heard(void *context, const struct bus_message *m)
 static struct bus *
 bus_of(const struct settings *s, struct listener *l)
 {
-	char url[2048], error[BUS_ERROR_MAX];
-	const struct bus_options o = { .url = s->login == NULL ?
-	    s->feed.endpoint : url, .name = s->feed.topic,
+	char error[BUS_ERROR_MAX];
+	const struct bus_options o = { .url = s->feed.endpoint,
+	    .login = s->login, .name = s->feed.topic,
 	    .listens = DECODE_BYTES_MAX, .queue_bytes = STREAM_BYTES_MAX,
 	    .take = heard, .context = l };
 	struct bus *b;
 
-	if (s->login != NULL && !login_url(s->feed.endpoint, s->login, url,
-	    sizeof(url), error, sizeof(error)))
-		errx(FAILED, "%s", error);
 	b = bus_open(&o, error, sizeof(error));
 	if (b == NULL)
 		errx(FAILED, "%s", error);

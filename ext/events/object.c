@@ -90,8 +90,8 @@ object_hashes(const msgpack_object *o, struct batch *b)
 }
 
 /*
- * Windows of two tokens, each of which begins with the second of the one
- * before: [[1, 2], [2, 3]] are the tokens 1, 2, 3.
+ * Windows of two tokens; each begins with the second token of the one before:
+ * [[1, 2], [2, 3]] are the tokens 1, 2, 3.
  */
 static enum drop_reason
 pairs(const msgpack_object *o, uint32_t n, struct batch *b)

@@ -81,7 +81,7 @@ pack_head(const unsigned char *at, const unsigned char *end,
 	return out->bytes <= left && out->children <= left - out->bytes;
 }
 
-/* Bytes of an object that its first byte tells; 0: it does not. */
+/* Bytes of an object by its first byte; 0: that does not suffice. */
 static size_t
 plain_bytes(unsigned char first)
 {

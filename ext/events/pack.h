@@ -19,10 +19,10 @@ enum pack_type { PACK_OTHER, PACK_ARRAY, PACK_MAP };
 struct pack_head {
 	enum pack_type type;
 	uint64_t children; /* objects that follow: in a map, 2 for each pair */
-	size_t bytes;      /* of the head, and of what is no child */
+	size_t bytes;      /* of the head, and of the rest but children */
 };
 
-/* false: the bytes end before the head does, or it is none. */
+/* false: the bytes end before the head does, or are no head. */
 bool pack_head(const unsigned char *at, const unsigned char *end,
     struct pack_head *out);
 /* Behind the object at `at`. NULL: it is cut, or deeper than that. */

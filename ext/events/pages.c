@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROOM_MIN = 1 << 10, ROOM_MAX = 1 << 24 };
+enum { ROOM_MIN = 1 << 10, ROOM_MAX = 1 << 30 };
 
 /* A page that ends within a block. Free ones are linked by `next`. */
 struct page {
@@ -24,8 +24,8 @@ struct page {
 
 /* -------------------------------------------------------------- arrays --- */
 
-static bool
-room_make(void **items, size_t *has, size_t n, uint64_t more, size_t each)
+bool
+pages_room(void **items, size_t *has, size_t n, uint64_t more, size_t each)
 {
 	size_t want = *has == 0 ? 64 : *has;
 	void *grown;
@@ -47,7 +47,7 @@ bool
 pages_hashes_add(struct pages_arrays *a, const uint64_t *hashes, uint64_t n)
 {
 	void *items = a->hashes;
-	const bool good = room_make(&items, &a->hashes_room, a->n_hashes, n,
+	const bool good = pages_room(&items, &a->hashes_room, a->n_hashes, n,
 	    sizeof(*hashes));
 
 	a->hashes = items;
@@ -63,7 +63,7 @@ bool
 pages_tokens_add(struct pages_arrays *a, const uint32_t *tokens, uint64_t n)
 {
 	void *items = a->tokens;
-	const bool good = room_make(&items, &a->tokens_room, a->n_tokens, n,
+	const bool good = pages_room(&items, &a->tokens_room, a->n_tokens, n,
 	    sizeof(*tokens));
 
 	a->tokens = items;
@@ -91,6 +91,19 @@ pages_are(const struct pages *p, uint32_t size)
 	return size > 0 && size < p->block && p->block % size == 0;
 }
 
+static size_t
+bytes_for(const struct pages *p, size_t room)
+{
+	return (room + 1) * (sizeof(*p->page) + p->size * sizeof(*p->tokens)) +
+	    room * sizeof(*p->buckets);
+}
+
+size_t
+pages_bytes(const struct pages *p)
+{
+	return p->room == 0 ? 0 : bytes_for(p, p->room);
+}
+
 void
 pages_clear(struct pages *p)
 {
@@ -101,7 +114,7 @@ pages_clear(struct pages *p)
 			free(p->page[i].of.scope);
 	if (p->room > 0)
 		memset(p->buckets, 0, p->room * sizeof(*p->buckets));
-	p->fresh = p->free = 0;
+	p->fresh = p->free = p->kept = 0;
 }
 
 void
@@ -111,7 +124,8 @@ pages_free(struct pages *p)
 	free(p->page);
 	free(p->tokens);
 	free(p->buckets);
-	*p = (struct pages){ .block = p->block };
+	*p = (struct pages){ .block = p->block, .most = p->most,
+		.forgotten = p->forgotten };
 }
 
 static uint32_t *
@@ -151,6 +165,15 @@ link_all(struct pages *p)
 	}
 }
 
+/* May it not be larger? It always has the least room. */
+static bool
+is_largest(const struct pages *p)
+{
+	return p->room >= ROOM_MAX || (p->room > 0 &&
+	    bytes_for(p, (size_t)p->room * 2) >
+	    (p->most == 0 ? PAGES_BYTES : p->most));
+}
+
 /* No page is free. At the largest size all are forgotten. */
 static bool
 table_grow(struct pages *p)
@@ -158,7 +181,8 @@ table_grow(struct pages *p)
 	const size_t room = p->room == 0 ? ROOM_MIN : (size_t)p->room * 2;
 	void *page, *tokens, *buckets;
 
-	if (p->room == ROOM_MAX) {
+	if (is_largest(p)) {
+		p->forgotten += p->kept;
 		pages_clear(p);
 		return true;
 	}
@@ -195,6 +219,7 @@ page_drop(struct pages *p, uint32_t i)
 	page->has_scope = false;
 	page->next = p->free;
 	p->free = i;
+	p->kept--;
 }
 
 static void
@@ -255,7 +280,7 @@ block_begin(const struct pages *p, struct pages_event *e, struct place *at,
 		return true;
 	page = &p->page[first];
 	*at = (struct place){ i, p->page[i].end, !page->has_scope, 0 };
-	good = room_make(&items, &a->tokens_room, a->n_tokens, at->end,
+	good = pages_room(&items, &a->tokens_room, a->n_tokens, at->end,
 	    sizeof(*a->tokens));
 	a->tokens = items;
 	if (!good)
@@ -280,15 +305,15 @@ page_take(struct pages *p, struct place *at)
 
 	if (i != 0) {
 		p->free = p->page[i].next;
-		return i;
-	}
-	if (p->fresh == p->room) {
-		if (p->room == ROOM_MAX) /* all are forgotten */
-			at->parent = 0;
-		if (!table_grow(p))
+	} else {
+		if (p->fresh == p->room && is_largest(p))
+			at->parent = 0; /* all are forgotten */
+		if (p->fresh == p->room && !table_grow(p))
 			return 0;
+		i = ++p->fresh;
 	}
-	return ++p->fresh;
+	p->kept++;
+	return i;
 }
 
 /* Keeps the page that ends at this place; 0: no memory. */

@@ -16,7 +16,7 @@ bucket_of(const struct partial *p, uint64_t hash)
 	return p->hashes + (mixed >> (64 - BUCKETS_LOG2)) * WAYS;
 }
 
-/* Its place; NULL: none. */
+/* The place of a hash; NULL: none. */
 static uint64_t *
 find(const struct partial *p, uint64_t hash)
 {

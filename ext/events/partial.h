@@ -4,8 +4,9 @@
  * their removals are dropped, too.
  *
  * They are 16,384 at most, in buckets of four: another one takes the place of
- * the oldest of its bucket. A hash says what a block holds, so one that was
- * partial stays so, and is forgotten only if it is stored as a whole one.
+ * the oldest of its bucket. A hash depends on the content of a block, so one
+ * that was partial stays so, and is forgotten only if it is stored as a whole
+ * one.
  */
 #ifndef KVROUTE_PARTIAL_H
 #define KVROUTE_PARTIAL_H

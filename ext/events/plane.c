@@ -3,7 +3,6 @@
 #include "plane.h"
 
 #include "bus.h"
-#include "login.h"
 #include "say.h"
 
 #include <errno.h>
@@ -135,7 +134,7 @@ take(struct plane *p, struct publisher *from)
 		hub_lost(&p->hub, &from->of);
 }
 
-/* What a broken connection has lost is seen by the numbers. */
+/* The numbers show the losses of a broken connection. */
 static bool
 on_step(void *context, const struct record_step *step)
 {
@@ -159,7 +158,7 @@ on_wants(void *context, uint64_t *from)
 	return false;
 }
 
-/* Without an envelope nothing would say what is lost. */
+/* Without an envelope a loss would not be seen. */
 static void
 on_message(void *context, const struct bus_message *m)
 {
@@ -176,16 +175,13 @@ on_message(void *context, const struct bus_message *m)
 static bool
 listen_to(struct plane *p)
 {
-	char url[CONF_URL_MAX + 3 * CONF_PATH_MAX];
-	const bool asks = p->conf.login[0] != '\0';
-	const struct bus_options o = { .url = asks ? url : p->conf.events,
+	const struct bus_options o = { .url = p->conf.events,
+	    .login = p->conf.login[0] == '\0' ? NULL : p->conf.login,
 	    .name = p->conf.topic, .listens = DECODE_BYTES_MAX,
 	    .queue_bytes = STREAM_BYTES_MAX, .take = on_message,
 	    .context = p };
 
-	if (!asks || login_url(p->conf.events, p->conf.login, url,
-	    sizeof(url), p->error, sizeof(p->error)))
-		p->bus = bus_open(&o, p->error, sizeof(p->error));
+	p->bus = bus_open(&o, p->error, sizeof(p->error));
 	if (p->bus != NULL)
 		return true;
 	say(p->conf.events, NULL, "%s", p->error);
@@ -249,7 +245,7 @@ plane_items(const struct plane *p, zmq_pollitem_t items[FEED_ITEMS])
 	return n;
 }
 
-/* What a server of NATS says, once. */
+/* Logs an error of a server of NATS, once. */
 static void
 log_error(struct plane *p)
 {
@@ -266,7 +262,7 @@ plane_work(struct plane *p, int64_t now)
 	const bool connected = plane_connected(p);
 	const char *why = p->feed == NULL ? NULL : feed_why(p->feed);
 
-	hub_look(&p->hub, now);
+	hub_look(&p->hub, connected, now);
 	if (p->bus != NULL) {
 		bus_work(p->bus);
 		log_error(p);

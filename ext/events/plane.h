@@ -7,7 +7,7 @@
  *                                                +--> stream --> hub
  *   NATS     bus ---> numbers of the envelope ---'
  *
- * Neither says again what was lost; the numbers tell that it was.
+ * Neither repeats lost batches; the numbers show a loss.
  */
 #ifndef KVROUTE_PLANE_H
 #define KVROUTE_PLANE_H
@@ -19,7 +19,7 @@ enum { PLANE_PUBLISHERS_MAX = 4096 };
 
 struct plane;
 
-/* NULL: errno says why, for zmq_strerror. `context` is libzmq's. */
+/* NULL: errno has the reason, for zmq_strerror. `context` is libzmq's. */
 struct plane *plane_open(const struct conf_stream *conf, void *context);
 void plane_close(struct plane *p);
 struct hub *plane_hub(struct plane *p);

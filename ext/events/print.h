@@ -9,7 +9,7 @@
 
 #include "decode.h"
 
-/* Text of a stream is shown without what a terminal would act upon. */
+/* Text of a stream is shown without bytes that a terminal would act upon. */
 void print_event(FILE *out, const struct event_batch *batch,
     const struct event *event, bool tokens);
 /* A line for each reason that counted more. */

@@ -73,7 +73,7 @@ ask(struct pull *p)
 	p->request = http_ask(p->http, url, true, DECODE_BYTES_MAX);
 }
 
-/* What one answer says is told by the events: what was lost among them, too. */
+/* Gives the events of one answer, and the losses among them. */
 static void
 take(struct pull *p, const char *bytes, size_t n)
 {
@@ -138,7 +138,7 @@ pull_work(struct pull *p, int64_t now)
 {
 	struct http_answer answer;
 
-	hub_look(&p->hub, now);
+	hub_look(&p->hub, p->answers, now);
 	if (p->request != NULL) {
 		if (http_ended(p->request, &answer))
 			answered(p, &answer, now);

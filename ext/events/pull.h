@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * pull.h - an engine whose events are polled: TensorRT-LLM's JSON. Each answer
- * has what came since the one before, of all ranks, and is told once.
+ * has the events of all ranks since the one before, and is given once.
  */
 #ifndef KVROUTE_PULL_H
 #define KVROUTE_PULL_H

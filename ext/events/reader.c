@@ -53,7 +53,7 @@ reader_new(const struct reader_options *options)
 	if (r == NULL)
 		return NULL;
 	r->options = *options;
-	/* One engine is asked for a replay before it says anything. */
+	/* One engine is asked for a replay before its first batch. */
 	if (options->stream.replay && publisher_of(r, 0) == NULL) {
 		free(r);
 		return NULL;

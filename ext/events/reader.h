@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * reader.h - prints a stream: what is received goes through stream.h and
- * decode.h, for each publisher apart, and may be recorded as it comes.
+ * reader.h - prints a stream: messages go through stream.h and decode.h, for
+ * each publisher apart, and may be recorded as it comes.
  */
 #ifndef KVROUTE_READER_H
 #define KVROUTE_READER_H
@@ -26,12 +26,12 @@ struct reader;
 struct reader *reader_new(const struct reader_options *options);
 void reader_free(struct reader *r);
 /*
- * Something was received. false: it could not be recorded, errno says why. A
- * message that is malformed, or for which there is no memory, is printed or
- * counted as such and no failure.
+ * Something was received. false: it could not be recorded, and errno has the
+ * reason. A message that is malformed, or for which there is no memory, is
+ * printed or counted as such and no failure.
  */
 bool reader_step(struct reader *r, const struct record_step *step);
-/* Of an engine: is a replay to be asked for? */
+/* Is a replay to be asked for, of an engine? */
 bool reader_wants(const struct reader *r, uint64_t *from);
 /* Batches that were printed. */
 uint64_t reader_batches(const struct reader *r);

@@ -70,7 +70,9 @@ record_open(FILE *in, struct record_head *head)
 	return RECORD_OK;
 }
 
-/* Room grows with what is there, not with what the file says. */
+/*
+ * Room grows with the bytes that are there, not with the lengths in the file.
+ */
 static enum record_result
 fill(FILE *in, struct record_room *room, size_t n)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * record.h - a file of what was received, in the order in which it was.
+ * record.h - a file of received messages, in their order.
  *
  *   | head: 24 bytes | step: 32 bytes | its bytes | step | bytes | ...
  *
- * Numbers are little endian. The head has what the streams were made with; a
- * step is a call of reader.h. So a reader that is fed from the file does what
- * the first one did.
+ * Numbers are little endian. The head has the options of the streams; a step is
+ * a call of reader.h. So a reader that is fed from the file repeats the first
+ * one.
  */
 #ifndef KVROUTE_RECORD_H
 #define KVROUTE_RECORD_H
@@ -39,7 +39,7 @@ struct record_step {
 	size_t n;
 };
 
-/* false: errno says why. */
+/* false: errno has the reason. */
 bool record_begin(FILE *out, const struct record_head *head);
 bool record_put(FILE *out, const struct record_step *step);
 

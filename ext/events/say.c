@@ -53,6 +53,17 @@ say_state(const char *region, const struct conf_stream *stream,
 }
 
 void
+say_pages(const char *region, const struct conf_stream *stream,
+    struct target *target)
+{
+	if (target->pages.forgotten == 0 || target->forgot)
+		return;
+	target->forgot = true;
+	say(region, stream, "its pages take more memory than \"pages_mb\": "
+	    "all were forgotten, and what is stored behind them is unknown");
+}
+
+void
 say_why(const char *region, const struct conf_stream *stream,
     const char *endpoint, const char **said, const char *why)
 {

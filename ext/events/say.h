@@ -12,12 +12,15 @@ void say(const char *region, const struct conf_stream *stream,
     const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 /*
- * Why an endpoint is not connected, if that is not what was said last; NULL: it
- * is, or nothing is known.
+ * Logs the reason why an endpoint is not connected, if it is a new one; NULL:
+ * it is connected, or nothing is known.
  */
 void say_why(const char *region, const struct conf_stream *stream,
     const char *endpoint, const char **said, const char *why);
-/* A worker's state, if it has changed since `said`. */
+/* Once: its pages take more memory than they may. */
+void say_pages(const char *region, const struct conf_stream *stream,
+    struct target *target);
+/* Logs a worker's state, if it is another than before. */
 void say_state(const char *region, const struct conf_stream *stream,
     struct tell_state *said, struct tell_state now);
 

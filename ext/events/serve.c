@@ -14,7 +14,9 @@
 #include <string.h>
 
 enum { FAILED = 1, HTTP_WAIT = 5 };
-/* Of all streams together: replays at a time, bytes that wait for them. */
+/*
+ * Bounds of all streams together: replays at a time, bytes that wait for them.
+ */
 enum { REPLAYS_MAX = 8 };
 #define WAITING_MAX ((size_t)256 << 20)
 
@@ -29,7 +31,7 @@ struct daemon {
 	const struct serve_options *o;
 	struct conf conf;        /* the file */
 	struct conf plan;        /* all streams that are known of it */
-	struct discover **found; /* of servers that tell their streams */
+	struct discover **found; /* of servers that list their streams */
 	size_t n_found;
 	struct sources sources;
 	struct place places[SERVE_REGIONS_MAX];
@@ -86,7 +88,7 @@ keep(struct place *old, const struct conf_stream *s)
 	return NULL;
 }
 
-/* Those that are in the plan, and no others. */
+/* Follows the streams of the plan, and no others. */
 static void
 follow_plan(struct daemon *d, struct place *p)
 {
@@ -104,7 +106,10 @@ follow_plan(struct daemon *d, struct place *p)
 				p->follows[i] = keep(&old,
 				    &d->plan.streams[i]);
 	}
-	/* What is no longer wanted ends before others of its names begin. */
+	/*
+	 * Streams that are no longer wanted end before others of their names
+	 * begin.
+	 */
 	close_follows(&old);
 	for (i = 0; i < p->n; i++) {
 		s = &d->plan.streams[i];
@@ -127,7 +132,7 @@ leave(struct daemon *d, struct place *p)
 	sources_plan(&d->sources, p->attach.path, NULL, &nothing);
 }
 
-/* What a server has told may be an entry, too. */
+/* A stream that a server lists may be an entry, too. */
 static void
 plan_found(struct daemon *d, const struct conf *found)
 {
@@ -336,7 +341,7 @@ ask_servers(struct daemon *d)
 		make_plan(d);
 }
 
-/* What libcurl waits for is not polled: while it waits, turns are short. */
+/* Sockets of libcurl are not polled: while it waits, turns are short. */
 static void
 loop(struct daemon *d)
 {

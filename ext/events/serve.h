@@ -14,13 +14,13 @@ enum { SERVE_REGIONS_MAX = 16 };
 struct serve_options {
 	const char *conf;      /* a path */
 	const char *socket;    /* the same; NULL: none */
-	char *const *regions;  /* paths, of which it takes n */
+	char *const *regions;  /* paths; it takes n */
 	size_t n;
 	const volatile sig_atomic_t *stop; /* end */
 	volatile sig_atomic_t *reload;     /* read `conf` again; set to 0 */
 };
 
-/* Until it is told to stop. Returns the program's exit status. */
+/* Serves until a signal stops it. Returns the program's exit status. */
 int serve(const struct serve_options *options);
 
 #endif

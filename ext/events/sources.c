@@ -21,7 +21,7 @@ hub_of(const struct source *s)
 	return s->plane != NULL ? plane_hub(s->plane) : pull_hub(s->pull);
 }
 
-/* What is the source's, and not a worker's. */
+/* Compares the settings of a source, and not those of a worker. */
 static bool
 same_source(const struct conf_stream *a, const struct conf_stream *b)
 {
@@ -86,7 +86,7 @@ end_unwanted(struct sources *s)
 		}
 }
 
-/* NULL: no memory, or the endpoint is none. */
+/* NULL: no memory, or the endpoint is not valid. */
 static struct source *
 source_of(struct sources *s, const struct conf_stream *stream)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * sources.h - the sources of which each tells of several workers, and the
- * regions' workers that they tell of.
+ * sources.h - the sources that each have events of several workers, and the
+ * regions' workers that these belong to.
  */
 #ifndef KVROUTE_SOURCES_H
 #define KVROUTE_SOURCES_H
@@ -33,7 +33,7 @@ void sources_plan(struct sources *s, const char *region, struct kvr *k,
 void sources_free(struct sources *s);
 void sources_work(struct sources *s, int64_t now);
 size_t sources_items(const struct sources *s, zmq_pollitem_t *items);
-/* Those of a region; there is room for all. */
+/* Writes the rows of a region; there is room for all. */
 size_t sources_rows(const struct sources *s, const char *region,
     struct tell_row *rows);
 

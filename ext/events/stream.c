@@ -8,10 +8,10 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-/* Digests that tell a duplicate from a restart. */
+/* Digests that separate a duplicate from a restart. */
 enum { RECENT = 64 };
 
-/* What comes out before a batch: first the restart, then the loss. */
+/* Comes out before a batch: first the restart, then the loss. */
 struct mark {
 	bool restarted, lost;
 	uint64_t from, to;
@@ -300,7 +300,10 @@ stream_live(struct stream *s, uint64_t seq, const void *bytes, size_t n)
 		hold(s, item);
 }
 
-/* What was held before is in the replay again, or was another engine's. */
+/*
+ * Batches that were held before are in the replay again, or were another
+ * engine's.
+ */
 void
 stream_reconnected(struct stream *s)
 {
@@ -360,8 +363,8 @@ compare(struct stream *s, uint64_t seq, uint64_t digest)
 }
 
 /*
- * The same if only the caller can tell: it gets that batch again. One that lies
- * behind is no evidence: the engine may keep the earlier ones no longer.
+ * The same if only the caller can decide: it gets that batch again. One that
+ * lies behind is no evidence: the engine may keep the earlier ones no longer.
  */
 static void
 show_again(struct stream *s, uint64_t seq)

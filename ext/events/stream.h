@@ -3,16 +3,17 @@
  * stream.h - puts numbered batches in order: gaps, duplicates, restarts.
  *
  * An engine numbers its batches and publishes each once; some are lost. It may
- * have a replay: asked for a number, it sends again what it still keeps from
- * there on, at most its last few thousand batches.
+ * have a replay: asked for a number, it sends again the batches that it still
+ * keeps from there on, at most its last few thousand.
  *
  *   live      5 6 . 8 9            a gap: 8 and 9 wait
- *   replay        7 8 9 end        from 7, as stream_wants says
+ *   replay        7 8 9 end        from 7, by stream_wants
  *   comes out 5 6 7 8 9
  *
- * What is nowhere any more comes out as LOST in its place. A number that goes
- * back with other contents is a restart, and so is another batch, or none, in
- * the place of the last one after a reconnect: the replay begins with it then.
+ * A batch that is nowhere any more comes out as LOST in its place. A number
+ * that goes back with other contents is a restart, and so is another batch, or
+ * none, in the place of the last one after a reconnect: the replay begins with
+ * it then.
  *
  *        live in order         gap, reconnect, start
  *   LIVE ------------- LIVE -------------------------> ASK
@@ -21,7 +22,8 @@
  *          stream_replay_end
  *
  * There is no I/O and no clock here. The caller connects, asks, gives up after
- * a time of its own, and after each call takes what stream_next has.
+ * a time of its own, and after each call takes the batches that stream_next
+ * has.
  */
 #ifndef KVROUTE_STREAM_H
 #define KVROUTE_STREAM_H
@@ -47,7 +49,7 @@ struct stream_options {
 enum stream_what {
 	STREAM_BATCH = 1, /* seq, bytes, n */
 	STREAM_LOST,      /* seq to last */
-	STREAM_RESTARTED  /* what came before is void */
+	STREAM_RESTARTED  /* earlier batches are void */
 };
 
 struct stream_out {
@@ -64,8 +66,8 @@ struct stream_counts {
 
 struct stream_state {
 	bool known;        /* last and digest are */
-	bool complete;     /* of what came out, all since the first batch, or
-	                      since one that cleared the cache, was there */
+	bool complete;     /* nothing was lost since the first batch that
+	                      came out, or one that cleared the cache */
 	bool waiting;      /* for a replay */
 	uint64_t last;     /* that came out or will */
 	uint64_t digest;   /* of its bytes */
@@ -79,17 +81,17 @@ struct stream;
 struct stream *stream_new(const struct stream_options *options);
 void stream_free(struct stream *s);
 /*
- * Goes on with batch `next`, for a caller that can tell whether a batch is the
- * one that it had last: if there is a replay it begins with batch next - 1,
- * which comes out again. Without one, what follows is taken for the same
- * engine's unless its numbers go back.
+ * Goes on with batch `next`, for a caller that recognizes the batch that it had
+ * last: if there is a replay it begins with batch next - 1, which comes out
+ * again. Without one, later batches are taken for the same engine's unless
+ * their numbers go back.
  */
 void stream_rejoin(struct stream *s, uint64_t next, bool complete);
 /* From the subscription. */
 void stream_live(struct stream *s, uint64_t seq, const void *bytes, size_t n);
 /* The subscription was interrupted and is there again. */
 void stream_reconnected(struct stream *s);
-/* A batch that was taken out has said that the cache is empty. */
+/* A batch that was taken out has emptied the cache. */
 void stream_cleared(struct stream *s);
 
 /* Is a replay to be asked for? Any that runs is to be given up then. */

@@ -5,8 +5,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What others have lost is reclaimed a part at a time. */
+/* Others' entries are reclaimed a part at a time. */
 enum { TRIES = 10000, TIER_NONE = 2 };
+/* No engine publishes more: most have one a step, and steps take some ms. */
+enum { BATCHES_A_SECOND = 1000 };
+#define SECOND INT64_C(1000000000)
+
+static int64_t
+lease_of(const struct target *t)
+{
+	return SECOND * (t->conf->lease != 0 ? t->conf->lease : CONF_LEASE);
+}
 
 void
 target_init(struct target *t, struct kvr *k, const struct conf_stream *conf)
@@ -14,11 +23,13 @@ target_init(struct target *t, struct kvr *k, const struct conf_stream *conf)
 	struct kvr_options o = { .size = sizeof(o) };
 
 	memset(t, 0, sizeof(*t));
+	t->alive = t->told = t->asked = -1;
 	t->k = k;
 	t->conf = conf;
 	if (kvr_options_get(k, &o) == KVR_OK && o.event_blocks > 0 &&
 	    o.unit == KVR_UNIT_TOKENS)
 		t->pages.block = o.block_size;
+	t->pages.most = (size_t)conf->pages_mb << 20;
 	target_scope(t);
 }
 
@@ -58,28 +69,61 @@ target_find(struct target *t)
 	}
 	t->next = stats.events_next;
 	t->state = stats.events_state;
+	t->cause = stats.events_cause;
+	if (t->alive < 0) /* an earlier process followed it */
+		t->alive = stats.events_until > lease_of(t) ?
+		    stats.events_until - lease_of(t) : stats.events_at;
 	return true;
+}
+
+/* --------------------------------------------------------------- leases --- */
+
+static void
+look_at_state(struct target *t)
+{
+	struct kvr_worker_stats stats = { .size = sizeof(stats) };
+
+	if (kvr_worker_stats_get(t->k, t->id, &stats) != KVR_OK)
+		return;
+	t->state = stats.events_state;
+	t->cause = stats.events_cause;
+}
+
+void
+target_alive(struct target *t, bool follows, int64_t now)
+{
+	if (t->id == 0 || (t->asked >= 0 && now - t->asked < SECOND / 4))
+		return;
+	t->asked = now;
+	look_at_state(t);
+	if (!follows || t->state == KVR_EVENTS_OFF)
+		return;
+	t->alive = now;
+	if (t->told >= 0 && now - t->told < lease_of(t) / 4)
+		return;
+	if (kvr_events_until(t->k, t->id, now + lease_of(t)) == KVR_OK)
+		t->told = now;
+}
+
+bool
+target_may_restart(const struct target *t, int64_t since, int64_t now)
+{
+	const uint64_t seconds = now > since ?
+	    (uint64_t)((now - since) / SECOND) + 1 : 1;
+
+	return since < 0 || t->next <= seconds * BATCHES_A_SECOND;
+}
+
+bool
+target_has_prompts(const struct target *t)
+{
+	struct kvr_stats stats = { .size = sizeof(stats) };
+
+	return kvr_stats_get(t->k, &stats) == KVR_OK &&
+	    stats.lease_opens + stats.observes > 0;
 }
 
 /* --------------------------------------------------------- translation --- */
-
-/* Room for n items more of `size` bytes. */
-static bool
-room(void **items, size_t *has, size_t want, size_t size)
-{
-	size_t n = *has == 0 ? 64 : *has;
-	void *more;
-
-	if (want <= *has)
-		return true;
-	while (n < want)
-		n += n / 2;
-	if (n > SIZE_MAX / size || (more = realloc(*items, n * size)) == NULL)
-		return false;
-	*items = more;
-	*has = n;
-	return true;
-}
 
 /* NULL: no memory. */
 static struct kvr_event *
@@ -87,7 +131,8 @@ add(struct target *t, uint32_t kind, uint32_t tier)
 {
 	void *events = t->events;
 	struct kvr_event *e;
-	const bool good = room(&events, &t->events_room, t->n + 1, sizeof(*e));
+	const bool good = pages_room(&events, &t->events_room, t->n, 1,
+	    sizeof(*e));
 
 	t->events = events;
 	if (!good)
@@ -230,7 +275,7 @@ add_event(struct target *t, uint32_t kind, uint32_t tier,
 	    : add_blocks(t, kind, tier, b, e);
 }
 
-/* Of how many first blocks the contents are there. */
+/* Counts the first blocks with known contents. */
 static uint64_t
 blocks_clear(const struct event *e)
 {
@@ -239,7 +284,7 @@ blocks_clear(const struct event *e)
 }
 
 /*
- * The library knows the contents of all blocks of an event, or of none. Those
+ * The library takes the contents of all blocks of an event, or of none. Blocks
  * before an image are an event of their own, so that only the blocks from the
  * image on are unknown.
  */
@@ -268,7 +313,7 @@ blocks(struct target *t, uint32_t kind, uint32_t tier,
 }
 
 /*
- * What is polled names no tier when a block is removed at last: wherever it is,
+ * Polled events name no tier when a block is removed at last: wherever it is,
  * it counts once, as if there were one tier.
  */
 static uint32_t
@@ -278,7 +323,7 @@ stored_in(const struct target *t, const struct event *e)
 	    KVR_TIER_GPU : tier_of(e->tier);
 }
 
-/* Only what is polled says which tier a block has left. */
+/* Only polled events name the tier that a block has left. */
 static bool
 moved(struct target *t, const struct event_batch *b, const struct event *e)
 {
@@ -317,6 +362,28 @@ translate(struct target *t, const struct event_batch *b, const struct event *e)
 	}
 }
 
+/* A first batch may be a duplicate, or another engine's. */
+static void
+set_aside(struct target *t)
+{
+	t->before = t->pages;
+	t->pages = (struct pages){ .block = t->before.block,
+		.most = t->before.most, .forgotten = t->before.forgotten };
+}
+
+/* Nothing has changed, or the former content is void. */
+static void
+bring_back(struct target *t, bool same)
+{
+	if (same) {
+		pages_free(&t->pages);
+		t->pages = t->before;
+	} else {
+		pages_free(&t->before);
+	}
+	t->before = (struct pages){ 0 };
+}
+
 /*
  * Pages are kept only if the batch will be applied: it is the next one, or a
  * first one, which may be another engine's.
@@ -332,7 +399,9 @@ translate_all(struct target *t, const struct target_batch *batch)
 	memset(&t->seen, 0, sizeof(t->seen));
 	t->whole = t->pages.block > 0 && (t->life != TARGET_SAME ||
 	    batch->seq == t->next || batch->seq == 0);
-	if (t->life != TARGET_SAME || batch->seq == 0)
+	if (t->life == TARGET_SAME && batch->seq == 0)
+		set_aside(t);
+	else if (t->life != TARGET_SAME)
 		pages_clear(&t->pages);
 	if (t->life != TARGET_SAME)
 		good = add(t, KVR_EVENT_RESTARTED, KVR_TIER_GPU) != NULL;
@@ -366,12 +435,37 @@ apply(struct target *t, const struct target_batch *batch,
 	return error;
 }
 
+/* Is there a block at the beginning of a prompt, which has a scope? */
+static bool
+has_begun(const struct target *t)
+{
+	size_t i;
+
+	for (i = 0; i < t->n; i++)
+		if (t->events[i].kind == KVR_EVENT_STORED &&
+		    (t->events[i].flags & KVR_EVENT_PARENT) == 0 &&
+		    t->events[i].hashes > 0)
+			return true;
+	return false;
+}
+
+static void
+count_unseen(struct target *t, bool begun, uint64_t unseen)
+{
+	t->counts.unseen += unseen;
+	t->counts.unseen_row += unseen;
+	if (begun && unseen == 0)
+		t->counts.unseen_row = 0;
+}
+
 static enum target_outcome
 took(struct target *t, const struct target_batch *batch,
     const struct kvr_event_result *r)
 {
 	t->id = r->worker;
 	t->next = r->next;
+	if (t->state == KVR_EVENTS_OFF && r->state != KVR_EVENTS_OFF)
+		t->asked = t->told = -1; /* it has a lease at once */
 	t->state = r->state;
 	if (t->state == KVR_EVENTS_COMPLETE)
 		t->why = NULL;
@@ -395,10 +489,11 @@ took(struct target *t, const struct target_batch *batch,
 	t->counts.cleared += t->seen.cleared;
 	t->counts.moved += t->seen.moved;
 	t->counts.ignored += t->seen.ignored;
+	count_unseen(t, has_begun(t), r->unseen);
 	return TARGET_APPLIED;
 }
 
-/* Whether the worker may get another window: what others tell stays. */
+/* May the worker get another window? A window that others have set stays. */
 static bool
 is_free(const struct target *t, const struct kvr_worker *w)
 {
@@ -434,17 +529,23 @@ set_window(struct target *t, uint64_t sliding)
 enum target_outcome
 target_apply(struct target *t, const struct target_batch *batch)
 {
+	const bool first = t->life == TARGET_SAME && batch->seq == 0;
 	struct kvr_event_result result;
 	enum target_outcome outcome;
+	bool duplicate;
 
 	if (batch->events != NULL)
 		set_window(t, batch->events->sliding);
 	t->error = translate_all(t, batch) ? apply(t, batch, &result)
 	    : KVR_ENOMEM;
+	duplicate = t->error == KVR_OK &&
+	    result.outcome == KVR_EVENTS_DUPLICATE;
+	if (first)
+		bring_back(t, duplicate);
 	if (t->error == KVR_OK) {
 		outcome = took(t, batch, &result);
 		if (t->whole && (outcome != TARGET_APPLIED ||
-		    result.outcome == KVR_EVENTS_DUPLICATE))
+		    (duplicate && !first)))
 			pages_clear(&t->pages);
 		return outcome;
 	}

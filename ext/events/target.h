@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * target.h - a worker of a region, and what its engine says given to it.
+ * target.h - a worker of a region, which gets the events of its engine.
  *
  *   event_batch -> struct kvr_event, scopes, arrays -> kvr_events_apply
  *
@@ -16,10 +16,13 @@
 #include "event.h"
 #include "pages.h"
 
-/* Of what was applied: blocks, and what is said to be other things. */
+/* Counts of applied events: blocks, except where another unit is named. */
 struct target_counts {
 	uint64_t stored, removed, moved;
 	uint64_t orphans;    /* stored behind one that is not known */
+	uint64_t unseen;     /* at the beginning of prompts, of scopes that */
+	                     /* no prompt has had, */
+	uint64_t unseen_row; /* and these since the last one that one had */
 	uint64_t cleared, restarts; /* events */
 	uint64_t applied, duplicates, past, lost; /* batches */
 	uint64_t ignored;    /* events of tiers that the library has not */
@@ -31,7 +34,7 @@ struct target_counts {
 enum target_life {
 	TARGET_SAME = 0,
 	TARGET_NEW,          /* another one, known from its beginning on */
-	TARGET_NEW_LOST      /* another one, of which something was lost */
+	TARGET_NEW_LOST      /* another one, with a loss */
 };
 
 struct target {
@@ -40,13 +43,19 @@ struct target {
 	uint64_t id;         /* 0: the region has no such worker */
 	uint64_t next;       /* number that the region expects */
 	uint32_t state;      /* enum kvr_events_state */
-	uint64_t sliding;    /* window that the engine slides; 0: not said */
+	uint32_t cause;      /* enum kvr_events_cause */
+	int64_t alive;       /* the last time when it was followed; -1: never */
+	int64_t told;        /* and when the region learnt it; -1: never */
+	int64_t asked;       /* when it was last looked at; -1: never */
+	uint64_t sliding;    /* window that the engine slides; 0: not given */
 	uint32_t window;     /* that the worker was given for it; 0: none */
 	enum target_life life;
 	const char *why;     /* it was degraded here; NULL: it was not */
 	int error;           /* the latest of the library */
 	struct kvr_scope scope;
 	struct pages pages;
+	struct pages before; /* their former state, if it may be a duplicate */
+	bool forgot;         /* as logged */
 	struct target_counts counts;
 	struct {
 		uint64_t cleared, moved, ignored;
@@ -69,10 +78,20 @@ enum target_outcome {
 void target_init(struct target *t, struct kvr *k,
     const struct conf_stream *conf);
 void target_free(struct target *t);
-/* conf says another model now. */
+/* The model in conf is another one now. */
 void target_scope(struct target *t);
 /* Looks for the worker, and how far its stream has come. */
 bool target_find(struct target *t);
+
+/*
+ * At least once a second. `follows`: all events of the engine come here now.
+ * Others may have changed the worker's state.
+ */
+void target_alive(struct target *t, bool follows, int64_t now);
+/* Could another engine have published as many batches since that time? */
+bool target_may_restart(const struct target *t, int64_t since, int64_t now);
+/* Has the region routed any prompt? */
+bool target_has_prompts(const struct target *t);
 
 struct target_batch {
 	const struct event_batch *events; /* NULL: none */
@@ -84,8 +103,8 @@ struct target_batch {
 enum target_outcome target_apply(struct target *t,
     const struct target_batch *batch);
 /*
- * What comes before batch `next` cannot be had, or cannot be used: `why` is a
- * word for that. Of a new life, that is known until its first batch is applied.
+ * The batches before `next` cannot be had, or cannot be used: `why` is a word
+ * for that. In a new life, that is known until its first batch is applied.
  */
 void target_lost(struct target *t, uint64_t next, const char *why);
 

@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 #include <string.h>
+#include <time.h>
 
 #include "file_writer.h"
 #include "metric_writer.h"
@@ -11,6 +12,7 @@
 enum { COUNTERS_MAX = 40 };
 /* Blocks and events in a row that make a stream useless that was of use. */
 enum { UNUSED_AFTER_USED = 1000 };
+#define LAG_MAX (UINT64_C(30) * 86400 * 1000)
 
 struct counter {
 	const char *name, *label; /* label: a reason; NULL: none */
@@ -25,7 +27,7 @@ put(struct counter *all, size_t n, const char *name, const char *label,
 	return n + 1;
 }
 
-/* Those of one name stand together. */
+/* Counters of one name stand together. */
 static size_t
 collect(const struct tell_row *r, struct counter all[COUNTERS_MAX])
 {
@@ -37,6 +39,7 @@ collect(const struct tell_row *r, struct counter all[COUNTERS_MAX])
 	n = put(all, n, "blocks", "removed", t->removed);
 	n = put(all, n, "blocks", "moved", t->moved);
 	n = put(all, n, "orphans", NULL, t->orphans);
+	n = put(all, n, "other_scopes", NULL, t->unseen);
 	n = put(all, n, "events", NULL, r->decoded.events);
 	n = put(all, n, "cleared", NULL, t->cleared);
 	n = put(all, n, "restarts", NULL, t->restarts);
@@ -53,6 +56,7 @@ collect(const struct tell_row *r, struct counter all[COUNTERS_MAX])
 	n = put(all, n, "other_ranks", NULL, r->counts.ranks);
 	n = put(all, n, "malformed", NULL, r->counts.malformed);
 	n = put(all, n, "unread", NULL, r->counts.unread);
+	n = put(all, n, "pages_forgotten", NULL, r->target->pages.forgotten);
 	n = put(all, n, "refused", "batches", r->stream.refused + t->errors);
 	n = put(all, n, "refused", "events", t->refused);
 	for (i = DROP_MALFORMED; i < DROP_NO_MEMORY; i++)
@@ -123,6 +127,17 @@ note_used(struct tell_use *u, uint64_t used,
 	u->reason = NULL;
 }
 
+/* Nothing in a row, of all that began a prompt, has a scope of prompts. */
+static void
+look_at_scopes(struct tell_use *u, const struct target *t)
+{
+	if (t->counts.unseen_row < UNUSED_AFTER_USED)
+		return;
+	u->prompts = u->prompts || target_has_prompts(t);
+	if (u->prompts)
+		u->reason = "scope";
+}
+
 void
 tell_use(struct tell_use *u, const struct target *t,
     const struct decode_counts *decoded)
@@ -137,6 +152,7 @@ tell_use(struct tell_use *u, const struct target *t,
 	count_unused(t, decoded, unused);
 	if (used > u->used) {
 		note_used(u, used, unused);
+		look_at_scopes(u, t);
 		return;
 	}
 	for (i = 0; i < TELL_REASONS; i++) {
@@ -154,6 +170,14 @@ tell_use(struct tell_use *u, const struct target *t,
 struct tell_state
 tell_state(const struct target *t, const struct tell_use *u)
 {
+	static const char *const causes[] = {
+		[KVR_DEGRADED_OTHER] = "region",
+		[KVR_DEGRADED_SILENT] = "silent",
+		[KVR_DEGRADED_SURPLUS] = "surplus",
+		[KVR_DEGRADED_REPORTS] = "reports"
+	};
+	const size_t n = sizeof(causes) / sizeof(causes[0]);
+
 	if (u->reason != NULL)
 		return (struct tell_state){ "unusable", u->reason };
 	switch (t->state) {
@@ -161,10 +185,25 @@ tell_state(const struct target *t, const struct tell_use *u)
 		return (struct tell_state){ "complete", NULL };
 	case KVR_EVENTS_DEGRADED:
 		return (struct tell_state){ "degraded", t->why != NULL ?
-		    t->why : "region" };
+		    t->why : t->cause < n ? causes[t->cause] : causes[0] };
 	default:
 		return (struct tell_state){ "off", NULL };
 	}
+}
+
+bool
+tell_lag(uint64_t time, int64_t *lag)
+{
+	struct timespec t;
+	uint64_t now;
+
+	*lag = 0;
+	clock_gettime(CLOCK_REALTIME, &t);
+	now = (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+	if (time == 0 || time > now + LAG_MAX || now > time + LAG_MAX)
+		return false;
+	*lag = (int64_t)(now - time);
+	return true;
 }
 
 const char *
@@ -182,7 +221,17 @@ tell_reason(const char *reason)
 		{ "tier", "blocks are in tiers that are shared, or not known" },
 		{ "block_size", "blocks do not have the worker's size" },
 		{ "size", "events are too large" },
+		{ "scope", "no prompt has had the model, adapter or salt of "
+		    "its blocks, so none can match them" },
 		{ "lost", "batches cannot be had" },
+		{ "reconnect", "the engine may have restarted meanwhile: give "
+		    "it a replay socket" },
+		{ "rank", "another rank publishes at its endpoint" },
+		{ "silent", "nobody followed it for too long" },
+		{ "surplus", "it holds more than its cache can: removals are "
+		    "missing" },
+		{ "reports", "the engine found much less than it holds: "
+		    "removals are missing" },
 		{ "region", "the region lost track, or others reset the "
 		    "worker" }
 	};
@@ -414,10 +463,11 @@ void
 tell_prometheus(FILE *out, const struct tell_daemon *d)
 {
 	static const char *const names[] = { "batches", "blocks", "orphans",
+	    "other_scopes",
 	    "events", "cleared", "restarts", "duplicates", "gaps", "replays",
 	    "replayed_past", "lost", "rejoins", "reconnects", "absences",
 	    "strange", "other_ranks", "malformed", "unread",
-	    "refused", "dropped" };
+	    "pages_forgotten", "refused", "dropped" };
 	struct writer to = file_writer(out);
 	struct metrics m = { .to = &to, .prefix = "events" };
 	size_t i;

@@ -5,8 +5,8 @@
  *   [{event_id, window_size, attention_dp_rank, data: {type, ...}}, ...]
  *
  * A scan finds where each event ends, how deep it is and how many objects it
- * has; then json-c gets one at a time. What is no JSON within an event costs
- * that event alone.
+ * has; then json-c gets one at a time. A part that is no JSON within an event
+ * costs that event alone.
  *
  * Events are numbered for each rank, those of all windows in one row, so gaps
  * are looked for before anything is dropped.
@@ -171,8 +171,8 @@ tokens_of(json_object *blocks, size_t i)
 
 /*
  * Blocks of fewer tokens than the others end their prompts. One with another
- * behind it tells how many a whole one has, unless the caller does. 0: not
- * known yet.
+ * behind it shows how many a whole one has, unless the caller gives that. 0:
+ * not known yet.
  */
 static uint32_t
 whole_block(struct decoder *d, json_object *blocks)
@@ -320,7 +320,7 @@ removed(struct decoder *d, json_object *hashes)
 	return DROP_NONE;
 }
 
-/* Priorities say nothing of what is cached. */
+/* Priorities do not change the cache. */
 static enum drop_reason
 updated(struct decoder *d, json_object *data)
 {
@@ -376,7 +376,7 @@ say(struct decoder *d, enum event_kind kind, uint32_t rank)
 	return decode_end(d, DROP_NONE);
 }
 
-/* Says what the number of the next event means. false: no memory. */
+/* Judges the number of the next event. false: no memory. */
 static bool
 follow(struct decoder *d, uint32_t rank, uint64_t id)
 {
@@ -462,7 +462,7 @@ value(struct decoder *d, struct scan *s)
 	    DECODE_GOOD : DECODE_NO_MEMORY;
 }
 
-/* What follows '[', up to its end. */
+/* Reads the values behind '[', up to its end. */
 static enum decode_verdict
 values(struct decoder *d, struct scan *s)
 {

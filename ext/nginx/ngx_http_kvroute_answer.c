@@ -5,8 +5,7 @@
  *
  *   headers, < 400    the request was accepted; commit, if a stream follows
  *   first event       first token (headers come before prefill)
- *   usage             kept in ctx->answer until the end, see peer.c
- *   message           kept in ctx->reply until the end, see extend.c
+ *   usage, message    kept until the end, see passing.h
  *
  * If usage was requested on behalf of the client, the chunk that carries it is
  * removed. Only then are bytes held back: those of an incomplete event, until
@@ -14,19 +13,21 @@
  */
 #include "ngx_http_kvroute_answer.h"
 
-#include "answer.h"
-#include "counters.h"
 #include "endpoint.h"
 #include "ngx_http_kvroute_body.h"
+#include "ngx_http_kvroute_choose.h"
+#include "ngx_http_kvroute_comment.h"
 #include "ngx_http_kvroute_ctx.h"
+#include "ngx_http_kvroute_edit.h"
 #include "ngx_http_kvroute_end.h"
-#include "ngx_http_kvroute_extend.h"
+#include "ngx_http_kvroute_find.h"
 #include "ngx_http_kvroute_health.h"
+#include "ngx_http_kvroute_ranks.h"
 #include "ngx_http_kvroute_reader.h"
+#include "ngx_http_kvroute_refuse.h"
 #include "ngx_http_kvroute_session.h"
-#include "ngx_http_kvroute_shared.h"
 #include "ngx_http_kvroute_time.h"
-#include "reply_message.h"
+#include "shared.h"
 
 static ngx_http_output_header_filter_pt next_header;
 static ngx_http_output_body_filter_pt next_body;
@@ -39,45 +40,21 @@ static bool
 type_is(ngx_http_request_t *r, const char *type)
 {
 	ngx_str_t *t = &r->headers_out.content_type;
-	size_t n = ngx_strlen(type);
 
-	return t->len >= n &&
-	    ngx_strncasecmp(t->data, (u_char *)type, n) == 0 &&
-	    (t->len == n || t->data[n] == ';' || t->data[n] == ' ');
+	return passing_type_is((const char *)t->data, t->len, type);
 }
 
 static bool
 is_readable(ngx_http_kvroute_ctx_t *ctx, ngx_uint_t status)
 {
 	ngx_http_request_t *r = ctx->request;
-	ngx_http_kvroute_loc_conf_t *loc = ngx_http_get_module_loc_conf(r,
-	    ngx_http_upstream_kvroute_module);
+	ngx_http_kvroute_loc_conf_t *loc = ngx_http_kvroute_loc(r);
 	ngx_table_elt_t *coding = r->headers_out.content_encoding;
 
 	return loc->feedback && status >= 200 && status < 300 &&
-	    (ctx->endpoint != ENDPOINT_OTHER || ctx->binds != 0) &&
+	    (ctx->endpoint != ENDPOINT_OTHER || ctx->keeps.binds != 0) &&
 	    !r->header_only &&
 	    (coding == NULL || coding->value.len == 0);
-}
-
-static struct answer *
-answer_take(ngx_http_kvroute_srv_conf_t *up)
-{
-	return up->spare.n_answers > 0 ?
-	    up->spare.answers[--up->spare.n_answers] : answer_new();
-}
-
-void
-ngx_http_kvroute_answer_leave(ngx_http_kvroute_ctx_t *ctx)
-{
-	ngx_http_kvroute_srv_conf_t *up = ctx->up;
-
-	if (ctx->answer != NULL &&
-	    up->spare.n_answers < NGX_HTTP_KVROUTE_SPARES)
-		up->spare.answers[up->spare.n_answers++] = ctx->answer;
-	else
-		answer_free(ctx->answer);
-	ctx->answer = NULL;
 }
 
 static void
@@ -85,17 +62,14 @@ answer_watch(ngx_http_kvroute_ctx_t *ctx)
 {
 	ngx_http_request_t *r = ctx->request;
 
-	if (!ctx->stream && !type_is(r, "application/json"))
+	if (!passing_begin(&ctx->passing, ctx->up->spares,
+	    type_is(r, "application/json"), ctx->asked))
 		return;
-	ctx->answer = answer_take(ctx->up);
-	if (ctx->answer == NULL)
-		return;
-	ctx->strip = ctx->asked && ctx->stream;
-	answer_begin(ctx->answer, ctx->stream ? ANSWER_STREAM : ANSWER_JSON,
-	    ctx->strip);
-	ngx_http_kvroute_extend_begin(ctx);
+	if (ctx->lease != 0 && ctx->reader != NULL && ctx->facts.extends)
+		passing_extends(&ctx->passing, ctx->up->spares, ctx->endpoint,
+		    ctx->reader->prompt);
 	r->filter_need_in_memory = 1;
-	if (ctx->strip) {
+	if (ctx->passing.strip) {
 		ngx_http_clear_content_length(r);
 	}
 }
@@ -109,66 +83,67 @@ header_filter(ngx_http_request_t *r)
 
 	if (ctx == NULL)
 		ngx_http_kvroute_reader_early_leave(r);
+	else if (ngx_http_kvroute_server_show(ctx) != NGX_OK)
+		return NGX_ERROR;
+	ngx_http_kvroute_refusal_begin(r);
 	/* From nginx's cache, perhaps instead of a failed response. */
 	if (ctx == NULL || r->upstream == NULL || ctx->headers ||
 	    ngx_http_kvroute_cached(r))
 		return next_header(r);
 	status = r->upstream->headers_in.status_n;
+	ngx_http_kvroute_asked(ctx, status);
+	if (status == r->headers_out.status)
+		ngx_http_kvroute_rank_answered(ctx, status);
 	if (status == 0 || status >= 400 || status != r->headers_out.status)
 		return next_header(r);
 	ctx->headers = true;
-	ctx->stream = type_is(r, "text/event-stream");
+	ctx->passing.stream = type_is(r, "text/event-stream");
+	began = kvr_clock_now();
+	ngx_http_kvroute_late_book(ctx, began);
 	/*
 	 * Other responses are committed by their end, as is a commit that found
 	 * the lock held here.
 	 */
-	if (ctx->lease != 0 && ctx->stream) {
-		began = kvr_clock_now();
+	if (ctx->lease != 0 && ctx->passing.stream) {
 		(void)kvr_lease_commit(
-		    ctx->up->kvr, ctx->lease, began, KVR_NOWAIT);
-		ctx->ns += ngx_http_kvroute_spent(ctx->up, began);
+		    ctx->up->fleet.kvr, ctx->lease, began, KVR_NOWAIT);
 	}
-	if (status >= 200 && status < 300)
+	if (ctx->prefill.lease != 0 && ctx->passing.stream)
+		(void)kvr_lease_commit(ctx->up->fleet.kvr, ctx->prefill.lease,
+		    began, KVR_NOWAIT);
+	ctx->ns += ngx_http_kvroute_spent(ctx->up, began);
+	if (status >= 200 && status < 300) {
 		ngx_http_kvroute_session_accepted(ctx);
+		ngx_http_kvroute_health_accepted(ctx);
+	}
 	if (is_readable(ctx, status))
 		answer_watch(ctx);
 	ngx_http_kvroute_prompt_leave(ctx);
+	ngx_http_kvroute_comments_begin(ctx, next_body);
 	return next_header(r);
 }
 
 /* ----------------------------------------------------------------- body --- */
 
-/* Repeats a commit that found the lock held. */
-static int
-token_note(ngx_http_kvroute_ctx_t *ctx)
+static void
+prefill_note(ngx_http_kvroute_ctx_t *ctx)
 {
-	struct kvr *k = ctx->up->kvr;
-	int64_t now = kvr_clock_now();
-	int error = kvr_lease_first_token(k, ctx->lease, now, KVR_NOWAIT);
-
-	if (error != KVR_ESTATE)
-		return error;
-	error = kvr_lease_commit(k, ctx->lease, now, KVR_NOWAIT);
-	return error != KVR_OK
-	    ? error
-	    : kvr_lease_first_token(k, ctx->lease, now, KVR_NOWAIT);
+	if (ctx->prefill.lease == 0)
+		return;
+	(void)kvr_lease_first_token(ctx->up->fleet.kvr, ctx->prefill.lease,
+	    kvr_clock_now(), KVR_NOWAIT);
+	ngx_http_kvroute_prefill_end(ctx, true);
 }
 
 static void
 first_token(ngx_http_kvroute_ctx_t *ctx)
 {
-	if (ctx->started || !answer_started(ctx->answer))
+	if (ctx->passing.started || !answer_started(ctx->passing.answer) ||
+	    !passing_token(&ctx->passing, ctx->up->fleet.kvr, ctx->lease,
+	    kvr_clock_now()))
 		return;
 	ngx_http_kvroute_first_timed(ctx);
-	/* The lock was held: the next piece tries again. */
-	ctx->started = ctx->lease == 0 || token_note(ctx) != KVR_EBUSY;
-}
-
-static void
-message_keep(ngx_http_kvroute_ctx_t *ctx, const ngx_buf_t *b)
-{
-	if (ctx->reply != NULL)
-		reply_data(ctx->reply, b->pos, (size_t)(b->last - b->pos));
+	prefill_note(ctx);
 }
 
 static void
@@ -180,8 +155,8 @@ chain_read(ngx_http_kvroute_ctx_t *ctx, ngx_chain_t *in)
 		b = in->buf;
 		if (!ngx_buf_in_memory(b))
 			continue;
-		answer_data(ctx->answer, b->pos, (size_t)(b->last - b->pos));
-		message_keep(ctx, b);
+		passing_data(&ctx->passing, b->pos,
+		    (size_t)(b->last - b->pos));
 	}
 	ngx_http_kvroute_session_answered(ctx);
 	first_token(ctx);
@@ -259,17 +234,15 @@ out_pass(ngx_http_kvroute_ctx_t *ctx, ngx_chain_t ***last, ngx_buf_t *b)
 static ngx_int_t
 buf_strip(ngx_http_kvroute_ctx_t *ctx, ngx_chain_t ***last, ngx_buf_t *b)
 {
-	size_t held = answer_held(ctx->answer);
+	size_t held = answer_held(ctx->passing.answer);
 	size_t n = (size_t)(b->last - b->pos), left;
 	u_char *room = ngx_alloc(held + n, ctx->request->connection->log);
 	ngx_int_t rc = NGX_OK;
 
 	if (room == NULL)
 		return NGX_ERROR;
-	message_keep(ctx, b);
-	left = answer_strip(ctx->answer, b->pos, n, room);
-	if (left + answer_held(ctx->answer) < held + n)
-		ngx_http_kvroute_count(ctx->up, COUNT_STRIPPED, 1);
+	left = passing_strip(&ctx->passing, ctx->up->fleet.shared, b->pos, n,
+	    room);
 	if (held > 0 || left != n) {
 		/* b is consumed: what is left of it is passed as a copy */
 		b->pos = b->last;
@@ -284,7 +257,7 @@ buf_strip(ngx_http_kvroute_ctx_t *ctx, ngx_chain_t ***last, ngx_buf_t *b)
 static ngx_int_t
 tail_strip(ngx_http_kvroute_ctx_t *ctx, ngx_chain_t ***last)
 {
-	size_t held = answer_held(ctx->answer), n;
+	size_t held = answer_held(ctx->passing.answer), n;
 	ngx_int_t rc = NGX_OK;
 	u_char *room;
 
@@ -293,9 +266,7 @@ tail_strip(ngx_http_kvroute_ctx_t *ctx, ngx_chain_t ***last)
 	room = ngx_alloc(held, ctx->request->connection->log);
 	if (room == NULL)
 		return NGX_ERROR;
-	n = answer_flush(ctx->answer, room);
-	if (n < held)
-		ngx_http_kvroute_count(ctx->up, COUNT_STRIPPED, 1);
+	n = passing_flush(&ctx->passing, ctx->up->fleet.shared, room);
 	if (n > 0)
 		rc = out_add(ctx, last, room, n);
 	ngx_free(room);
@@ -354,6 +325,14 @@ has_last(ngx_chain_t *in)
 	return false;
 }
 
+static bool
+has_bytes(ngx_chain_t *in)
+{
+	while (in != NULL && ngx_buf_size(in->buf) == 0)
+		in = in->next;
+	return in != NULL;
+}
+
 /* By limit_rate, which also waits when all is sent; a little is nothing. */
 static bool
 held_back(const ngx_event_t *write)
@@ -370,10 +349,15 @@ body_filter(ngx_http_request_t *r, ngx_chain_t *in)
 	int64_t began;
 	bool last;
 
-	if (ctx == NULL || ctx->answer == NULL || ctx->last || in == NULL)
+	if (ngx_http_kvroute_refusal_body(r, &in) != NGX_OK)
+		return NGX_ERROR;
+	if (ctx != NULL && (has_last(in) || has_bytes(in)))
+		ngx_http_kvroute_comments_end(ctx);
+	if (ctx == NULL || ctx->passing.answer == NULL || ctx->last ||
+	    in == NULL)
 		return next_body(r, in);
 	last = has_last(in);
-	if (ctx->strip) {
+	if (ctx->passing.strip) {
 		rc = chain_rewrite(ctx, in);
 	} else {
 		/* most last buffers are empty */
@@ -383,7 +367,7 @@ body_filter(ngx_http_request_t *r, ngx_chain_t *in)
 			ctx->ns += ngx_http_kvroute_spent(ctx->up, began);
 		rc = next_body(r, in);
 	}
-	ctx->stalled |= r->connection->buffered != 0 ||
+	ctx->evidence.stalled |= r->connection->buffered != 0 ||
 	    held_back(r->connection->write);
 	ctx->last = last;
 	if (last && ctx->ending)
@@ -392,18 +376,6 @@ body_filter(ngx_http_request_t *r, ngx_chain_t *in)
 }
 
 /* ---------------------------------------------------------------- order --- */
-
-static ngx_uint_t
-module_find(ngx_module_t **modules, const char *name)
-{
-	ngx_uint_t i;
-
-	for (i = 0; modules[i] != NULL; i++) {
-		if (ngx_strcmp(modules[i]->name, name) == 0)
-			break;
-	}
-	return i;
-}
 
 /*
  * Modules add their filters in the order of this array, and the one that was
@@ -423,9 +395,10 @@ char *
 ngx_http_kvroute_filters_order(ngx_conf_t *cf)
 {
 	ngx_module_t **modules = cf->cycle->modules;
-	ngx_uint_t from = module_find(modules,
+	ngx_uint_t from = ngx_http_kvroute_module_find(modules,
 	    ngx_http_upstream_kvroute_module.name);
-	ngx_uint_t to = module_find(modules, "ngx_http_copy_filter_module");
+	ngx_uint_t to = ngx_http_kvroute_module_find(modules,
+	    "ngx_http_copy_filter_module");
 
 	if (modules[from] == NULL || modules[to] == NULL || from > to)
 		return "finds nginx's modules in an unknown order";

@@ -10,8 +10,6 @@
 
 /* Of a directive: our filters are the first of all modules that were loaded. */
 char *ngx_http_kvroute_filters_order(ngx_conf_t *cf);
-/* ctx->answer is no longer needed. */
-void ngx_http_kvroute_answer_leave(ngx_http_kvroute_ctx_t *ctx);
 void ngx_http_kvroute_filters_add(void);
 
 #endif

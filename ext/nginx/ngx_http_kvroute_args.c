@@ -77,11 +77,11 @@ kvroute_upstream(ngx_http_request_t *r, ngx_int_t *answer)
 	else if (all.n > 1)
 		*answer = kvroute_reply_error(r, NGX_HTTP_BAD_REQUEST,
 		    "there are several upstreams: name one by upstream=");
-	else if (all.at[0]->kvr == NULL)
+	else if (all.at[0]->fleet.kvr == NULL)
 		*answer = kvroute_reply_error(r,
 		    NGX_HTTP_SERVICE_UNAVAILABLE,
 		    "this upstream has no index: see the error log");
-	else if (status_blocked(all.at[0]->kvr))
+	else if (status_blocked(all.at[0]->fleet.kvr))
 		*answer = kvroute_blocked_answer(r);
 	else
 		return all.at[0];

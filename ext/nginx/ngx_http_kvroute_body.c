@@ -11,67 +11,43 @@
 #include "counters.h"
 #include "endpoint.h"
 #include "ngx_http_kvroute_ctx.h"
+#include "ngx_http_kvroute_front.h"
+#include "ngx_http_kvroute_path.h"
 #include "ngx_http_kvroute_read.h"
 #include "ngx_http_kvroute_reader.h"
 #include "ngx_http_kvroute_salt.h"
-#include "ngx_http_kvroute_shared.h"
+#include "prompt_scope.h"
 #include "reason.h"
-
-static enum reason
-opinion_of(enum body_outcome outcome)
-{
-	switch (outcome) {
-	case BODY_PROMPT:
-		return REASON_COST;
-	case BODY_EMPTY:
-		return REASON_NO_BODY;
-	case BODY_NOT_JSON:
-		return REASON_NOT_JSON;
-	case BODY_TOO_DEEP:
-		return REASON_TOO_DEEP;
-	case BODY_NO_PROMPT:
-		return REASON_NO_PROMPT;
-	default:
-		return REASON_FAILED;
-	}
-}
+#include "shared.h"
 
 /* ---------------------------------------------------------------- scope --- */
 
-/* The configured value, else the one in the body. */
-static ngx_int_t
-scope_part(ngx_http_request_t *r, struct kvr *k, struct kvr_scope *scope,
-    enum kvr_scope_part part, ngx_http_complex_value_t *configured,
-    ngx_str_t text)
+/* The configured value, else that text; false: no memory. */
+static bool
+text_find(ngx_http_request_t *r, ngx_http_complex_value_t *configured,
+    ngx_str_t text, struct scope_text *to)
 {
 	if (configured != NULL &&
 	    ngx_http_complex_value(r, configured, &text) != NGX_OK)
-		return NGX_ERROR;
-	return kvr_scope_set(k, scope, part, text.data, text.len) == KVR_OK ?
-	    NGX_OK : NGX_ERROR;
+		return false;
+	*to = (struct scope_text){ text.data, text.len };
+	return true;
 }
 
-static ngx_int_t
-scope_make(ngx_http_kvroute_ctx_t *ctx, struct kvr_scope *scope)
+static bool
+scope_end(ngx_http_kvroute_ctx_t *ctx)
 {
-	ngx_http_kvroute_loc_conf_t *loc = ngx_http_get_module_loc_conf(
-	    ctx->request, ngx_http_upstream_kvroute_module);
-	ngx_http_kvroute_srv_conf_t *up = ctx->up;
+	ngx_http_request_t *r = ctx->request;
+	ngx_http_kvroute_loc_conf_t *loc = ngx_http_kvroute_loc(r);
+	ngx_http_kvroute_reader_t *reader = ctx->reader;
 	ngx_str_t none = ngx_null_string;
-	ngx_str_t salt = ngx_http_kvroute_salt_value(ctx->request);
+	ngx_str_t salt = ngx_http_kvroute_salt_value(r);
+	struct scope_texts of = { .salt = { salt.data, salt.len } };
 
-	if (kvr_scope_init(scope, sizeof(*scope)) != KVR_OK ||
-	    body_scope(ctx->reader->body, up->kvr, scope) != KVR_OK)
-		return NGX_ERROR;
-	if (scope_part(ctx->request, up->kvr, scope, KVR_SCOPE_MODEL,
-	    loc->model, ctx->model) != NGX_OK)
-		return NGX_ERROR;
-	/* It may stand behind what was read of the body. */
-	if (salt.len > 0 && scope_part(ctx->request, up->kvr, scope,
-	    KVR_SCOPE_SALT, NULL, salt) != NGX_OK)
-		return NGX_ERROR;
-	return scope_part(ctx->request, up->kvr, scope, KVR_SCOPE_TENANT,
-	    loc->scope, none);
+	return text_find(r, loc->model, ctx->model, &of.model) &&
+	    text_find(r, loc->scope, none, &of.tenant) &&
+	    prompt_scope_end(reader->prompt, &reader->scope,
+	    ctx->up->fleet.kvr, reader->body, &of);
 }
 
 /* --------------------------------------------------------------- prompt --- */
@@ -111,16 +87,18 @@ static enum reason
 prompt_end(ngx_http_kvroute_ctx_t *ctx)
 {
 	ngx_http_kvroute_reader_t *reader = ctx->reader;
-	enum reason opinion = opinion_of(reader->outcome);
+	enum reason opinion = reason_of_body(reader->outcome);
 
 	ctx->facts = reader->facts;
 	if (!texts_keep(ctx))
 		return REASON_FAILED;
 	if (opinion != REASON_COST)
 		return opinion;
-	if (scope_make(ctx, &reader->scope) != NGX_OK ||
-	    kvr_prompt_end(reader->prompt, &reader->scope) != KVR_OK)
+	if (!scope_end(ctx))
 		return REASON_FAILED;
+	if (ctx->up->fleet.shared != NULL && !ctx->facts.media)
+		ngx_http_kvroute_front_look(ctx->up, reader->prompt,
+		    &reader->scope);
 	return REASON_COST;
 }
 
@@ -159,7 +137,7 @@ opinion_form(ngx_http_kvroute_ctx_t *ctx)
 {
 	ngx_http_request_t *r = ctx->request;
 
-	if (ctx->up->kvr == NULL)
+	if (ctx->up->fleet.kvr == NULL)
 		return REASON_FAILED;
 	if (ngx_http_kvroute_bypassed(r))
 		return REASON_BYPASS;
@@ -175,18 +153,19 @@ opinion_form(ngx_http_kvroute_ctx_t *ctx)
 void
 ngx_http_kvroute_body_read(ngx_http_kvroute_ctx_t *ctx)
 {
-	ngx_http_kvroute_shared_t *shared = ctx->up->shared;
-	ngx_str_t *uri = &ctx->request->uri;
+	struct shared *shared = ctx->up->fleet.shared;
 
 	if (ctx->endpoint == ENDPOINT_OTHER)
-		ctx->endpoint = endpoint_of((const char *)uri->data, uri->len);
+		ctx->endpoint = ngx_http_kvroute_endpoint(ctx->request);
 	ctx->opinion = opinion_form(ctx);
 	ctx->reason = ctx->opinion;
 	if (ctx->reader == NULL)
 		ngx_http_kvroute_reader_early_leave(ctx->request);
 	if (shared == NULL)
 		return;
-	(void)ngx_atomic_fetch_add(&shared->endpoints[ctx->endpoint], 1);
+	shared->endpoints[ctx->endpoint]++;
+	if (ctx->opinion == REASON_ENDPOINT)
+		ngx_http_kvroute_path_count(ctx->up, ctx->request);
 	if (ctx->facts.cut)
-		ngx_http_kvroute_count(ctx->up, COUNT_TRUNCATED, 1);
+		shared_count(ctx->up->fleet.shared, COUNT_TRUNCATED, 1);
 }

@@ -9,97 +9,34 @@
 #include "ngx_http_kvroute_choose.h"
 
 #include "counters.h"
+#include "members.h"
 #include "ngx_http_kvroute_body.h"
 #include "ngx_http_kvroute_ctx.h"
+#include "ngx_http_kvroute_end.h"
 #include "ngx_http_kvroute_reader.h"
 #include "ngx_http_kvroute_share.h"
-#include "ngx_http_kvroute_shared.h"
-#include "ngx_http_kvroute_table.h"
 #include "ngx_http_kvroute_trace.h"
 #include "ngx_http_kvroute_try.h"
 #include "reason.h"
+#include "shared.h"
 
-/* Appends the workers of one peer, whose ids are known, to the n there are. */
-static ngx_uint_t
-allowed_add(ngx_http_kvroute_srv_conf_t *up,
-    const ngx_http_kvroute_known_t *known, ngx_uint_t n, bool *missing)
+void
+ngx_http_kvroute_request_make(ngx_http_kvroute_ctx_t *ctx,
+    struct kvr_request *request)
 {
-	uint32_t rank;
-
-	for (rank = 0; rank < known->ranks; rank++) {
-		if (known->ids[rank] != 0)
-			up->allowed[n++] = known->ids[rank];
-		else
-			*missing = true;
-	}
-	return n;
-}
-
-/* Of the first peers those that are held back only if there is no other. */
-static ngx_uint_t
-allowed_first(ngx_http_kvroute_srv_conf_t *up, bool *missing)
-{
-	ngx_uint_t i, n = 0;
-	int held;
-
-	for (held = 0; held <= 1 && n == 0 && !*missing; held++)
-		for (i = 0; i < up->n_first; i++)
-			if (up->known[i].usable && up->known[i].held == held)
-				n = allowed_add(up, &up->known[i], n, missing);
-	return n;
-}
-
-/*
- * Collects the usable workers in up->allowed and returns their number. A worker
- * is left out if its lookup found the lock held.
- */
-static ngx_uint_t
-allowed_list(ngx_http_kvroute_srv_conf_t *up, bool *missing)
-{
-	ngx_uint_t i, n;
-
-	*missing = false;
-	n = allowed_first(up, missing);
-	for (i = up->n_first; i < up->n_peers; i++) {
-		if (i == up->n_first && (n > 0 || *missing))
-			break;
-		if (up->known[i].usable)
-			n = allowed_add(up, &up->known[i], n, missing);
-	}
-	return n;
-}
-
-static void
-request_make(ngx_http_kvroute_ctx_t *ctx, struct kvr_request *request)
-{
-	ngx_http_kvroute_loc_conf_t *loc = ngx_http_get_module_loc_conf(
-	    ctx->request, ngx_http_upstream_kvroute_module);
+	ngx_http_kvroute_loc_conf_t *loc = ngx_http_kvroute_loc(ctx->request);
 
 	(void)kvr_request_init(request, sizeof(*request));
-	request->owner = ctx->up->owners.self;
+	request->owner = ctx->up->owners.seen.self;
 	request->flags = KVR_NOWAIT |
 	    (ctx->facts.stream ? 0 : KVR_NO_FIRST_TOKEN);
 	request->share = ngx_http_kvroute_share_of(ctx);
 	/* A probe says nothing of where its session is. */
-	if (ctx->session == 0 || ctx->probe)
+	if (ctx->keeps.session == 0 || ctx->probe)
 		return;
-	request->affinity = ctx->session;
+	request->affinity = ctx->keeps.session;
 	request->affinity_mode = loc->affinity_mode;
 	request->affinity_ttl = (int64_t)loc->affinity_ttl * 1000000;
-}
-
-static enum reason
-reason_of(int error)
-{
-	switch (error) {
-	case KVR_EBUSY:
-		return REASON_BUSY;
-	case KVR_ENOWORKER:
-	case KVR_EALLOVERLOADED:
-		return REASON_NO_WORKER;
-	default:
-		return REASON_FAILED;
-	}
 }
 
 /* The best usable worker; booked unless this is only a query. */
@@ -110,7 +47,7 @@ worker_ask(ngx_http_kvroute_ctx_t *ctx, int64_t now, bool book)
 	struct kvr_decision *d = &ctx->decision;
 	struct kvr_request request;
 	bool missing;
-	ngx_uint_t n = allowed_list(ctx->up, &missing);
+	ngx_uint_t n = members_allow(&ctx->up->fleet, &missing);
 	int error;
 
 	if (n == 0)
@@ -118,13 +55,13 @@ worker_ask(ngx_http_kvroute_ctx_t *ctx, int64_t now, bool book)
 	if (!ngx_http_kvroute_prompt_make(ctx))
 		return KVR_ENOMEM;
 	prompt = ctx->reader->prompt;
-	error = kvr_prompt_allow(prompt, ctx->up->allowed, n);
+	error = kvr_prompt_allow(prompt, ctx->up->fleet.allowed, n);
 	if (error != KVR_OK)
 		return error;
-	request_make(ctx, &request);
+	ngx_http_kvroute_request_make(ctx, &request);
 	d->size = sizeof(*d);
-	return book ? kvr_lease_open(ctx->up->kvr, prompt, &request, now, d) :
-	    kvr_route(ctx->up->kvr, prompt, &request, now, d);
+	return book ? kvr_lease_open(ctx->up->fleet.kvr, prompt, &request, now,
+	    d) : kvr_route(ctx->up->fleet.kvr, prompt, &request, now, d);
 }
 
 bool
@@ -132,8 +69,9 @@ ngx_http_kvroute_choose(ngx_http_kvroute_ctx_t *ctx, int64_t now, bool book)
 {
 	int error = worker_ask(ctx, now, book);
 
+	ctx->missed = error != KVR_OK;
 	if (error != KVR_OK) {
-		ctx->reason = reason_of(error);
+		ctx->reason = reason_of_error(error);
 		return false;
 	}
 	ctx->lease = ctx->decision.lease;
@@ -154,10 +92,11 @@ ngx_http_kvroute_kept_book(ngx_http_kvroute_ctx_t *ctx, int64_t now)
 
 	if (ctx->opinion != REASON_COST || !ngx_http_kvroute_prompt_make(ctx))
 		return;
-	request_make(ctx, &request);
+	ngx_http_kvroute_request_make(ctx, &request);
 	d->size = sizeof(*d);
-	if (kvr_lease_open_on(ctx->up->kvr, ctx->reader->prompt, &request,
-	    ctx->worker, now, d) != KVR_OK)
+	ctx->missed = kvr_lease_open_on(ctx->up->fleet.kvr, ctx->reader->prompt,
+	    &request, ctx->worker, now, d) != KVR_OK;
+	if (ctx->missed)
 		return;
 	ctx->lease = d->lease;
 	ngx_http_kvroute_trace_keep(ctx);
@@ -171,12 +110,15 @@ shadow_count(ngx_http_kvroute_ctx_t *ctx, const struct kvr_decision *taken)
 	const struct kvr_decision *wanted = &ctx->decision;
 	ngx_http_kvroute_srv_conf_t *up = ctx->up;
 
-	ngx_http_kvroute_count(up, COUNT_SHADOW, 1);
+	shared_count(up->fleet.shared, COUNT_SHADOW, 1);
 	if (wanted->worker == taken->worker)
-		ngx_http_kvroute_count(up, COUNT_SHADOW_SAME, 1);
-	ngx_http_kvroute_count(up, COUNT_SHADOW_BLOCKS, wanted->prompt_blocks);
-	ngx_http_kvroute_count(up, COUNT_SHADOW_WANTED, wanted->overlap_blocks);
-	ngx_http_kvroute_count(up, COUNT_SHADOW_TAKEN, taken->overlap_blocks);
+		shared_count(up->fleet.shared, COUNT_SHADOW_SAME, 1);
+	shared_count(up->fleet.shared, COUNT_SHADOW_BLOCKS,
+	    wanted->prompt_blocks);
+	shared_count(up->fleet.shared, COUNT_SHADOW_WANTED,
+	    wanted->overlap_blocks);
+	shared_count(up->fleet.shared, COUNT_SHADOW_TAKEN,
+	    taken->overlap_blocks);
 }
 
 /*
@@ -184,28 +126,51 @@ shadow_count(ngx_http_kvroute_ctx_t *ctx, const struct kvr_decision *taken)
  * that was, it does not tell: the best of them, as if it had been asked for.
  */
 static int
-taken_open(ngx_http_kvroute_ctx_t *ctx, int64_t now, struct kvr_decision *d)
+taken_open(ngx_http_kvroute_ctx_t *ctx, struct kvr_prompt *prompt, int64_t now,
+    struct kvr_decision *d)
 {
 	ngx_http_kvroute_srv_conf_t *up = ctx->up;
-	struct kvr_prompt *prompt = ctx->reader->prompt;
 	ngx_uint_t i = ngx_http_kvroute_taken_peer(ctx), n;
 	struct kvr_request request;
 	bool missing = false;
 	int error;
 
-	if (i == up->n_peers)
+	if (i == up->fleet.n_known)
 		return KVR_EWORKER;
-	request_make(ctx, &request);
+	ngx_http_kvroute_request_make(ctx, &request);
 	d->size = sizeof(*d);
-	if (up->known[i].ranks == 1)
-		return kvr_lease_open_on(up->kvr, prompt, &request,
-		    up->known[i].ids[0], now, d);
-	n = allowed_add(up, &up->known[i], 0, &missing);
+	if (up->fleet.known[i].ranks == 1)
+		return kvr_lease_open_on(up->fleet.kvr, prompt, &request,
+		    up->fleet.known[i].ids[0], now, d);
+	n = members_allow_one(&up->fleet, i, &missing);
 	if (n == 0)
 		return KVR_EBUSY;
-	error = kvr_prompt_allow(prompt, up->allowed, n);
+	error = kvr_prompt_allow(prompt, up->fleet.allowed, n);
 	return error != KVR_OK ? error :
-	    kvr_lease_open(up->kvr, prompt, &request, now, d);
+	    kvr_lease_open(up->fleet.kvr, prompt, &request, now, d);
+}
+
+/* The same of a server that nginx asks for: its best rank is chosen. */
+void
+ngx_http_kvroute_taken_book(ngx_http_kvroute_ctx_t *ctx, int64_t now)
+{
+	ngx_http_kvroute_srv_conf_t *up = ctx->up;
+	struct kvr_decision *d = &ctx->decision;
+	ngx_uint_t i;
+	uint32_t rank;
+
+	if (ctx->opinion != REASON_COST || !ngx_http_kvroute_prompt_make(ctx))
+		return;
+	ctx->missed = taken_open(ctx, ctx->reader->prompt, now, d) != KVR_OK;
+	if (ctx->missed)
+		return;
+	ctx->lease = d->lease;
+	ctx->worker = d->worker;
+	ctx->reason = REASON_AFFINITY;
+	i = known_of_worker(&up->fleet, ctx->worker, &rank);
+	if (i < up->fleet.n_known && up->fleet.known[i].named)
+		ctx->rank = (ngx_int_t)rank;
+	ngx_http_kvroute_trace_keep(ctx);
 }
 
 /* Records the request on the worker that was used, as if chosen. */
@@ -213,14 +178,82 @@ void
 ngx_http_kvroute_shadow_book(ngx_http_kvroute_ctx_t *ctx, int64_t now)
 {
 	struct kvr_decision d;
-	int error = taken_open(ctx, now, &d);
+	int error = taken_open(ctx, ctx->reader->prompt, now, &d);
 
+	ctx->missed = error != KVR_OK;
 	if (error != KVR_OK) {
-		ctx->reason = reason_of(error);
+		ctx->reason = reason_of_error(error);
 		return;
 	}
 	shadow_count(ctx, &d);
 	ctx->lease = d.lease;
 	/* The report is compared with the prediction for that worker. */
 	ctx->decision.overlap_tokens = d.overlap_tokens;
+}
+
+/* ----------------------------------------------------------------- late --- */
+
+/* The lock is held still: only the prompt is recorded, by a timer. */
+static void
+prompt_observe(ngx_http_kvroute_ctx_t *ctx, ngx_uint_t i)
+{
+	struct known *known = &ctx->up->fleet.known[i];
+	struct write_due write = { .kind = WRITE_RECORD, .id = known->ids[0],
+	    .prompt = ctx->reader->prompt, .name = known->name,
+	    .name_len = known->name_len };
+
+	ctx->reader->prompt = NULL;
+	(void)ngx_http_kvroute_write(ctx->up, &write);
+}
+
+/*
+ * The engine has the prompt, so the next turn will find it there. If it chose
+ * the rank, it does not tell which.
+ */
+void
+ngx_http_kvroute_late_book(ngx_http_kvroute_ctx_t *ctx, int64_t now)
+{
+	ngx_uint_t i = ngx_http_kvroute_taken_peer(ctx);
+	struct kvr_decision d;
+	int error;
+
+	if (!ctx->missed || ctx->lease != 0 || ctx->opinion != REASON_COST ||
+	    ctx->reader == NULL || ctx->reader->prompt == NULL ||
+	    i == ctx->up->fleet.n_known || ctx->up->fleet.known[i].ranks != 1)
+		return;
+	ctx->missed = false;
+	error = ctx->up->fleet.known[i].ids[0] == 0 ? KVR_EBUSY :
+	    taken_open(ctx, ctx->reader->prompt, now, &d);
+	if (error == KVR_OK)
+		ctx->lease = d.lease;
+	else if (error == KVR_EBUSY)
+		prompt_observe(ctx, i);
+	else
+		return;
+	ctx->late = true;
+	shared_count(ctx->up->fleet.shared, COUNT_LATE, 1);
+}
+
+/* ------------------------------------------------------- without prompt --- */
+
+/* A prompt of one byte, which is on record nowhere. */
+void
+ngx_http_kvroute_other_book(ngx_http_kvroute_ctx_t *ctx, int64_t now)
+{
+	ngx_http_kvroute_srv_conf_t *up = ctx->up;
+	struct kvr_prompt *prompt;
+	struct kvr_decision d;
+
+	if (up->fleet.kvr == NULL || ctx->opinion == REASON_COST ||
+	    ctx->lease != 0 || ctx->request->method != NGX_HTTP_POST)
+		return;
+	prompt = spare_prompt(up->spares, up->fleet.kvr);
+	if (prompt == NULL)
+		return;
+	if (kvr_prompt_begin(prompt, NULL) == KVR_OK &&
+	    kvr_prompt_bytes(prompt, "", 1) == KVR_OK &&
+	    kvr_prompt_end(prompt, NULL) == KVR_OK &&
+	    taken_open(ctx, prompt, now, &d) == KVR_OK)
+		ctx->lease = d.lease;
+	spare_prompt_back(up->spares, prompt);
 }

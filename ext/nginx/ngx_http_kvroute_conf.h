@@ -5,21 +5,22 @@
  * Each file has a header and calls only files above its own line. Only the
  * module's symbol is used by all: by it nginx finds what is configured.
  *
- *   conf, shared, ctx      types: configured, in the zone, of a request
- *   server table           facts of servers; the peers that a process knows
+ *   conf, ctx              types: configured, of a request
+ *   find                   headers, lines and modules by name
+ *   server table           facts of servers; the peers as nginx has them
  *   kept                   structs that the pool of a request keeps
+ *   path front             endpoints; lines that do not count
  *   reader edit            the body in pieces; the request that is sent
  *   secret param           the secret of hashes; parameters of directives
  *   session_conf share     directives
  *   fetch reply time       a connection, a response, histograms
- *   replicas               what kvroute-sync has brought
+ *   try                    the servers that were tried
+ *   who                    digests of the prompt and the client
+ *   read ranks             bodies in turns; headers of a choice
+ *   poll                   what engines are asked for
+ *   args                   a question of status
  *
- *   try workers            what was tried; workers of the region
- *   read ranks             bodies in turns; the header for a rank
- *   capacity poll          what engines are asked for
- *   extend args            the prompt with its answer; a question of status
- *
- *   places health          what waits in other processes; gray servers
+ *   health                 gray servers
  *   early salt trace       before the choice; what replay(1) reads
  *
  *   body                   what was read -> prompt
@@ -27,11 +28,15 @@
  *   follow zone variables  peers that come and go; the region's memory; logs
  *
  *   look choose            the peers as they are now; the best of them
+ *   prefill                a server that prefills for another
+ *   aside                  a long status in a thread
  *   show explain           JSON, metrics, page
  *
+ *   refuse comment         errors with a sentence; long prefills
  *   queue session status   what waits; sessions and their state; orders
  *   take answer region     nginx's balancer; response filters; processes
  *   peer                   the life of a request, as kvr_lease(3) draws it
+ *   advice                 lines that are missing
  *   phases                 filters and handlers
  *   module                 directives; calls of nginx at start
  *
@@ -51,6 +56,13 @@
 #include <kvroute.h>
 #include <stdbool.h>
 
+#include "fronts.h"
+#include "known.h"
+#include "members.h"
+#include "replicas.h"
+#include "waits.h"
+#include "writes.h"
+
 /* Does this nginx resolve names of servers while it runs, from 1.27.3 on? */
 #if (NGX_HTTP_UPSTREAM_ZONE) && defined ngx_http_upstream_rr_peer_ref
 #define NGX_HTTP_KVROUTE_RESOLVE 1
@@ -58,24 +70,30 @@
 #define NGX_HTTP_KVROUTE_RESOLVE 0
 #endif
 
-typedef struct ngx_http_kvroute_ask_s ngx_http_kvroute_ask_t;
 typedef struct ngx_http_kvroute_ctx_s ngx_http_kvroute_ctx_t;
-typedef struct ngx_http_kvroute_known_s ngx_http_kvroute_known_t;
-typedef struct ngx_http_kvroute_late_s ngx_http_kvroute_late_t;
-typedef struct ngx_http_kvroute_left_s ngx_http_kvroute_left_t;
 typedef struct ngx_http_kvroute_loc_conf_s ngx_http_kvroute_loc_conf_t;
 typedef struct ngx_http_kvroute_main_conf_s ngx_http_kvroute_main_conf_t;
-typedef struct ngx_http_kvroute_poll_s ngx_http_kvroute_poll_t;
-typedef struct ngx_http_kvroute_polled_s ngx_http_kvroute_polled_t;
-typedef struct ngx_http_kvroute_queue_s ngx_http_kvroute_queue_t;
 typedef struct ngx_http_kvroute_reader_s ngx_http_kvroute_reader_t;
 typedef struct ngx_http_kvroute_server_s ngx_http_kvroute_server_t;
-typedef struct ngx_http_kvroute_shared_s ngx_http_kvroute_shared_t;
-typedef struct ngx_http_kvroute_spares_s ngx_http_kvroute_spares_t;
 typedef struct ngx_http_kvroute_srv_conf_s ngx_http_kvroute_srv_conf_t;
 typedef struct ngx_http_kvroute_trace_s ngx_http_kvroute_trace_t;
 
-enum { NGX_HTTP_KVROUTE_SPARES = 32 };
+/* Does it have the directive "sticky", from 1.29.6 on? */
+#if (NGX_HTTP_UPSTREAM_SID) && (NGX_HTTP_UPSTREAM_STICKY)
+#define NGX_HTTP_KVROUTE_STICKY 1
+#else
+#define NGX_HTTP_KVROUTE_STICKY 0
+#endif
+
+enum {
+	NGX_HTTP_KVROUTE_LED = 8,
+	NGX_HTTP_KVROUTE_BY_PATH = 255 /* no enum endpoint */
+};
+
+typedef struct {
+	ngx_sockaddr_t address;
+	socklen_t length;
+} ngx_http_kvroute_address_t;
 
 struct ngx_http_kvroute_srv_conf_s {
 	ngx_http_upstream_srv_conf_t *upstream;
@@ -84,6 +102,7 @@ struct ngx_http_kvroute_srv_conf_s {
 	/* as configured */
 	bool on;
 	bool sized;             /* affinity= is given */
+	unsigned advised;       /* bits of lines that were logged */
 	ngx_str_t zone_name;
 	size_t zone_size;
 	ngx_str_t path;         /* of a region file, or empty */
@@ -92,79 +111,44 @@ struct ngx_http_kvroute_srv_conf_s {
 	uint32_t shadow;        /* ngx_http_kvroute_shadow_t */
 	ngx_array_t *servers;   /* ngx_http_kvroute_server_t */
 	bool ranked;            /* one of them has ranks */
-	ngx_msec_t poll_ms;     /* 0: off */
+	bool parted;            /* one of them has a role */
 	ngx_str_t poll_path;
-	double gray;            /* times as slow as others; 0: off */
-	ngx_msec_t slow_start;  /* 0: off */
-	uint32_t queue;         /* how many may wait; 0: off */
 	ngx_msec_t queue_timeout;
-	ngx_shm_zone_t *zone;
+	/* its servers, and what is shared of them */
+	struct fleet fleet;
 	/* in the zone */
-	ngx_http_kvroute_shared_t *shared;
-	ngx_http_kvroute_polled_t *polled; /* [options.max_workers] */
-	struct health *health;  /* [options.max_workers], or NULL */
+	ngx_shm_zone_t *zone;
 	void *memory;           /* the region, if not a file */
 	size_t bytes;
 	/* of this process */
-	struct kvr *kvr;        /* NULL: no region; no prediction */
-	struct {                /* parsers and writers that no request has */
-		ngx_http_kvroute_spares_t *readers;
-		struct answer *answers[NGX_HTTP_KVROUTE_SPARES];
-		ngx_uint_t n_answers;
-		struct reply *replies[NGX_HTTP_KVROUTE_SPARES];
-		ngx_uint_t n_replies;
-	} spare;
-	struct {                /* of leases; see region.c and replicas.c */
-		uint64_t self;  /* this process */
-		ngx_event_t watch; /* for those that have died */
+	struct spares *spares;  /* a copy of this struct has the same */
+	struct {                /* of leases; see region.c */
+		struct replicas seen;
+		ngx_event_t watch; /* for processes that have died */
 		bool behind;    /* the master could not sync the workers */
-		uint64_t listed; /* where looking for dead ones goes on; */
-		uint64_t dead, reaped; /* one that is being reaped, or 0, */
-		                /* and where that goes on */
-		bool silent;    /* kvroute-sync, since its latest beat; */
-		int64_t silence; /* that + 1, when loads were ended; or 0 */
-		uint64_t unloaded; /* where ending them goes on */
 	} owners;
-	ngx_atomic_uint_t epoch;
-	ngx_http_kvroute_known_t *known;
+	ngx_http_kvroute_address_t *addresses; /* of peers */
 	struct {                /* peers that come and go, see follow.c */
-		ngx_uint_t generation; /* of those in `known` */
-		bool resolves;  /* there are such */
-		bool joining;   /* not all of `known` have joined */
-		bool leaving;   /* workers may have no peer */
-		ngx_http_kvroute_left_t *left; /* [options.max_workers] */
-		ngx_uint_t n_left;
+		ngx_uint_t generation; /* of those in the fleet */
+		struct members members;
 	} follow;
-	ngx_uint_t n_peers;
-	ngx_uint_t n_first;     /* of them, not backups */
-	ngx_uint_t n_workers;   /* of them, with their ranks */
-	uint64_t *allowed;      /* scratch: ids of usable peers' workers */
-	ngx_uint_t turn;        /* which of equals is first */
-	struct health **fleet;  /* of first peers, each once */
-	ngx_uint_t n_fleet;     /* 0: health is off */
-	struct {                /* writes that wait for the lock, see end.c */
-		ngx_queue_t queue; /* ngx_http_kvroute_late_t */
-		ngx_uint_t binds; /* those of them that bind */
-		ngx_event_t timer;
-	} late;
+	struct writes writes;
+	ngx_event_t late;       /* when some of them wait for the lock */
 	struct status_name *asked; /* those with capacity=auto */
 	size_t n_asked;
-	struct {                /* of the process that does, see capacity.c */
+	struct {                /* of the process that does, see poll.c */
 		bool on;
-		ngx_uint_t n;   /* now */
 		ngx_event_t timer;
 		ngx_log_t log;
 	} asks;
-	struct {                /* see poll.c */
+	struct {
 		bool on;
 		ngx_event_t timer;
 	} polls;
+	struct fronts *fronts;  /* of this process */
 	struct {                /* requests that wait, see queue.c */
-		uint32_t life;
-		ngx_http_kvroute_queue_t *place; /* NULL: none does */
-		ngx_queue_t plain, others; /* of ngx_http_kvroute_ctx_t */
-		ngx_queue_t fresh; /* of them, those with nginx's timer */
-		ngx_uint_t n;
+		struct waits line;
+		ngx_queue_t fresh; /* those with nginx's timer */
 		ngx_event_t event;
 	} waits;
 };
@@ -187,8 +171,16 @@ typedef enum {
 	NGX_HTTP_KVROUTE_KEEP
 } ngx_http_kvroute_reasoning_t;
 
+/* A client's path has led to an endpoint that it does not name. */
+typedef struct {
+	uint32_t key;           /* of the path; 0: the place is free */
+	uint32_t endpoint;
+} ngx_http_kvroute_led_t;
+
 struct ngx_http_kvroute_loc_conf_s {
 	size_t max_body;
+	ngx_uint_t endpoint;    /* enum endpoint, or BY_PATH */
+	ngx_array_t *ignored;   /* ngx_regex_t *; NULL: no lines */
 	ngx_http_complex_value_t *model;
 	ngx_http_complex_value_t *scope;
 	ngx_flag_t feedback;
@@ -202,12 +194,22 @@ struct ngx_http_kvroute_loc_conf_s {
 	ngx_http_kvroute_trace_t *trace; /* NULL: off */
 	ngx_flag_t status;
 	ngx_flag_t early;
+	ngx_flag_t server_header;
+	ngx_msec_t comments;    /* 0: off */
 	ngx_http_complex_value_t *salt;
 	ngx_http_complex_value_t *share;
 	/* of this process: where the last request went */
 	ngx_http_kvroute_srv_conf_t *seen;
+	ngx_http_kvroute_led_t led[NGX_HTTP_KVROUTE_LED];
 };
 
 extern ngx_module_t ngx_http_upstream_kvroute_module;
+
+/* Of the location of a request; of the configuration that is read. */
+#define ngx_http_kvroute_loc(r) ((ngx_http_kvroute_loc_conf_t *) \
+	ngx_http_get_module_loc_conf(r, ngx_http_upstream_kvroute_module))
+#define ngx_http_kvroute_main(cf) ((ngx_http_kvroute_main_conf_t *) \
+	ngx_http_conf_get_module_main_conf(cf, \
+	ngx_http_upstream_kvroute_module))
 
 #endif

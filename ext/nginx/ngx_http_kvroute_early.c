@@ -24,6 +24,7 @@
 
 #include "body.h"
 #include "endpoint.h"
+#include "ngx_http_kvroute_path.h"
 #include "ngx_http_kvroute_read.h"
 #include "ngx_http_kvroute_kept.h"
 #include "ngx_http_kvroute_reader.h"
@@ -123,7 +124,7 @@ body_came(ngx_http_request_t *r)
 		return;
 	}
 	reader = ngx_http_kvroute_reader_make(r, up,
-	    endpoint_of((const char *)r->uri.data, r->uri.len));
+	    ngx_http_kvroute_endpoint(r));
 	if (reader != NULL)
 		reader->early = true;
 	if (reader != NULL && !ngx_http_kvroute_is_now(size)) {
@@ -143,8 +144,7 @@ body_came(ngx_http_request_t *r)
 static ngx_int_t
 preaccess_handler(ngx_http_request_t *r)
 {
-	ngx_http_kvroute_loc_conf_t *loc = ngx_http_get_module_loc_conf(r,
-	    ngx_http_upstream_kvroute_module);
+	ngx_http_kvroute_loc_conf_t *loc = ngx_http_kvroute_loc(r);
 	early_t *early;
 	ngx_int_t rc;
 
@@ -177,8 +177,7 @@ preaccess_handler(ngx_http_request_t *r)
 ngx_int_t
 ngx_http_kvroute_early_add(ngx_conf_t *cf)
 {
-	ngx_http_kvroute_main_conf_t *main = ngx_http_conf_get_module_main_conf(
-	    cf, ngx_http_upstream_kvroute_module);
+	ngx_http_kvroute_main_conf_t *main = ngx_http_kvroute_main(cf);
 	ngx_http_core_main_conf_t *core = ngx_http_conf_get_module_main_conf(cf,
 	    ngx_http_core_module);
 	char *wrong = ngx_http_kvroute_share_check(main);

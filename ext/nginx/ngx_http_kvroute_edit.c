@@ -11,40 +11,24 @@
  *   Content-Length: 99        ->  Content-Length: 138       on and was not
  *                                                           requested
  *
- * The insertion goes before the closing brace, so all but the last bytes of a
- * body in a file stay in the file.
+ * usage_ask.h has where that goes. What precedes the insertion stays where it
+ * is, in memory or in a file. What is behind it in a file is read into memory,
+ * because nginx begins the file anew at each try; if that is much, usage is not
+ * asked for.
  */
 #include "ngx_http_kvroute_edit.h"
 
 #include "counters.h"
 #include "endpoint.h"
 #include "ngx_http_kvroute_ctx.h"
-#include "ngx_http_kvroute_shared.h"
+#include "ngx_http_kvroute_find.h"
 #include "reason.h"
+#include "shared.h"
+#include "usage_ask.h"
 
-enum { BYTES_BEHIND = 64 };
+enum { BYTES_BEHIND = 256 * 1024 }; /* in a file */
 
-static const char USAGE_MEMBER[] =
-    ",\"stream_options\":{\"include_usage\":true}";
 static const char IDENTITY[] = "Accept-Encoding: identity\r\n";
-
-/* The end of the line at p, including its CRLF. */
-static u_char *
-line_end(u_char *p, u_char *last)
-{
-	while (p < last && *p != '\n')
-		p++;
-	return p < last ? p + 1 : last;
-}
-
-static bool
-line_is(const u_char *p, const u_char *end, const char *name)
-{
-	size_t n = ngx_strlen(name);
-
-	return (size_t)(end - p) > n && p[n] == ':' &&
-	    ngx_strncasecmp((u_char *)p, (u_char *)name, n) == 0;
-}
 
 /*
  * A copy of the head with Accept-Encoding: identity, because usage cannot be
@@ -60,9 +44,10 @@ head_make(ngx_pool_t *pool, ngx_buf_t *head, off_t length)
 	if (b == NULL)
 		return NULL;
 	for (; p < head->last && *p != '\r'; p = end) {
-		end = line_end(p, head->last);
-		if (line_is(p, end, "Accept-Encoding") ||
-		    (length >= 0 && line_is(p, end, "Content-Length")))
+		end = ngx_http_kvroute_line_end(p, head->last);
+		if (ngx_http_kvroute_line_is(p, end, "Accept-Encoding") ||
+		    (length >= 0 && ngx_http_kvroute_line_is(p, end,
+		    "Content-Length")))
 			continue;
 		b->last = ngx_cpymem(b->last, p, (size_t)(end - p));
 	}
@@ -75,29 +60,41 @@ head_make(ngx_pool_t *pool, ngx_buf_t *head, off_t length)
 	return b;
 }
 
-/* The bytes of this buffer from the offset on, including the brace. */
+/* The bytes of this buffer from the offset on. */
 static ngx_buf_t *
-tail_make(ngx_pool_t *pool, ngx_buf_t *buf, off_t offset)
+rest_make(ngx_pool_t *pool, ngx_buf_t *buf, off_t offset)
 {
-	size_t size = (size_t)(ngx_buf_size(buf) - offset);
-	size_t n = sizeof(USAGE_MEMBER) - 1;
+	const size_t size = (size_t)(ngx_buf_size(buf) - offset);
 	ngx_buf_t *b;
 
+	if (ngx_buf_in_memory(buf)) {
+		b = ngx_alloc_buf(pool);
+		if (b == NULL)
+			return NULL;
+		*b = *buf;
+		/* nginx begins there anew at each try. */
+		b->start = b->pos = buf->pos + offset;
+		return b;
+	}
 	if (size > BYTES_BEHIND)
 		return NULL;
-	b = ngx_create_temp_buf(pool, n + size);
-	if (b == NULL)
+	b = ngx_create_temp_buf(pool, size);
+	if (b == NULL || ngx_read_file(buf->file, b->last, size,
+	    buf->file_pos + offset) != (ssize_t)size)
 		return NULL;
-	b->last = ngx_cpymem(b->last, USAGE_MEMBER, n);
-	if (ngx_buf_in_memory(buf))
-		b->last = ngx_cpymem(b->last, buf->pos + offset, size);
-	else if (ngx_read_file(buf->file, b->last, size, buf->file_pos +
-	    offset) == (ssize_t)size)
-		b->last += size;
-	else
-		return NULL;
+	b->last += size;
 	b->flush = buf->flush;
 	b->last_buf = buf->last_buf;
+	return b;
+}
+
+static ngx_buf_t *
+text_make(ngx_pool_t *pool, const ngx_str_t *text)
+{
+	ngx_buf_t *b = ngx_create_temp_buf(pool, text->len);
+
+	if (b != NULL)
+		b->last = ngx_cpymem(b->last, text->data, text->len);
 	return b;
 }
 
@@ -117,18 +114,6 @@ front_make(ngx_pool_t *pool, ngx_buf_t *buf, off_t offset)
 	b->flush = 0;
 	b->last_buf = 0;
 	return b;
-}
-
-/* The link that holds byte *offset; *offset becomes relative to it. */
-static ngx_chain_t *
-link_find(ngx_chain_t *cl, off_t *offset)
-{
-	for (; cl != NULL; cl = cl->next) {
-		if (*offset < ngx_buf_size(cl->buf))
-			return cl;
-		*offset -= ngx_buf_size(cl->buf);
-	}
-	return NULL;
 }
 
 static off_t
@@ -157,49 +142,106 @@ sent_as_read(ngx_http_request_t *r)
 	return sent == NULL && read == NULL;
 }
 
-/* Inserts the member; the new length, or -1: the body is unchanged. */
-static off_t
-usage_ask(ngx_http_request_t *r, off_t end)
+static bool
+link_add(ngx_pool_t *pool, ngx_chain_t ***last, ngx_buf_t *buf)
 {
-	ngx_chain_t *body = r->upstream->request_bufs->next, *cl, *behind;
-	off_t length = chain_size(body) + (off_t)sizeof(USAGE_MEMBER) - 1;
-	ngx_buf_t *front, *tail;
+	ngx_chain_t *cl = ngx_alloc_chain_link(pool);
 
-	cl = link_find(body, &end);
-	/* Not in the last link, or not from the start of the file: rare. */
-	if (cl == NULL || chain_size(cl->next) > 0 || !sent_as_read(r) ||
-	    (cl->buf->in_file && cl->buf->file_pos != 0))
-		return -1;
-	front = front_make(r->pool, cl->buf, end);
-	tail = tail_make(r->pool, cl->buf, end);
-	behind = ngx_alloc_chain_link(r->pool);
-	if (front == NULL || tail == NULL || behind == NULL)
-		return -1;
-	/* nginx does not accept empty buffers. */
-	if (end == 0) {
-		cl->buf = tail;
-		return length;
+	if (cl == NULL || buf == NULL)
+		return false;
+	cl->buf = buf;
+	**last = cl;
+	*last = &cl->next;
+	return true;
+}
+
+/*
+ * Puts the text in place of `cut` bytes at `at`. No link is changed; the body
+ * begins with *first. nginx does not accept empty buffers.
+ */
+static bool
+chain_splice(ngx_pool_t *pool, ngx_chain_t **first, off_t at, off_t cut,
+    const ngx_str_t *put)
+{
+	ngx_chain_t *cl = *first, *body, **last = &body;
+	ngx_buf_t *front, *rest;
+	off_t size;
+
+	for (; at >= (size = ngx_buf_size(cl->buf)); cl = cl->next, at -= size)
+		if (!link_add(pool, &last, cl->buf))
+			return false;
+	/* Only its beginning can stay in a file. */
+	if (cl->buf->in_file && cl->buf->file_pos != 0)
+		return false;
+	if (at > 0) {
+		front = front_make(pool, cl->buf, at);
+		if (!link_add(pool, &last, front))
+			return false;
 	}
-	cl->buf = front;
-	behind->buf = tail;
-	behind->next = NULL;
-	cl->next = behind;
-	return length;
+	if (!link_add(pool, &last, text_make(pool, put)))
+		return false;
+	for (at += cut; at >= (size = ngx_buf_size(cl->buf)); at -= size)
+		cl = cl->next;
+	rest = at > 0 ? rest_make(pool, cl->buf, at) : cl->buf;
+	if (!link_add(pool, &last, rest))
+		return false;
+	*last = cl->next;
+	*first = body;
+	return true;
+}
+
+/* The new length, or -1: the body is unchanged. A brace is behind the text. */
+static off_t
+usage_ask(ngx_http_request_t *r, const struct usage_ask *ask)
+{
+	ngx_chain_t **body = &r->upstream->request_bufs->next;
+	const ngx_str_t put = { ngx_strlen(ask->text), (u_char *)ask->text };
+	const off_t at = (off_t)ask->at, cut = (off_t)ask->cut;
+	const off_t size = chain_size(*body);
+
+	if (at + cut >= size || !sent_as_read(r) ||
+	    !chain_splice(r->pool, body, at, cut, &put))
+		return -1;
+	return size + (off_t)put.len - cut;
+}
+
+/* As 400 or 422, for a field that they do not know. */
+void
+ngx_http_kvroute_asked(ngx_http_kvroute_ctx_t *ctx, ngx_uint_t status)
+{
+	if (ctx->asked && shared_usage_answered(ctx->up->fleet.shared,
+	    (unsigned)status, ngx_time()))
+		ngx_log_error(NGX_LOG_WARN, ctx->request->connection->log, 0,
+		    "kvroute of upstream \"%V\": all requests with "
+		    "stream_options.include_usage are refused, the last one "
+		    "with status %ui: it is added no longer; without usage "
+		    "nothing is learnt of streams", &ctx->up->upstream->host,
+		    status);
 }
 
 /* A cache would store the chunk and send it to clients without usage. */
 static bool
-wants_usage(ngx_http_kvroute_ctx_t *ctx, ngx_http_kvroute_loc_conf_t *loc)
+wants_usage(ngx_http_kvroute_ctx_t *ctx, ngx_http_kvroute_loc_conf_t *loc,
+    struct usage_ask *ask)
 {
 	bool cached = false;
 
 #if (NGX_HTTP_CACHE)
 	cached = ctx->request->upstream->cacheable;
 #endif
-	return loc->include_usage && ctx->facts.stream && !cached &&
-	    !ctx->facts.stream_options && !ctx->facts.cut &&
-	    ctx->facts.end > 0 && (ctx->endpoint == ENDPOINT_CHAT ||
-	    ctx->endpoint == ENDPOINT_COMPLETIONS);
+	return ctx->opinion == REASON_COST && loc->include_usage && !cached &&
+	    usage_ask_find(ask, &ctx->facts, ctx->endpoint) &&
+	    shared_usage_asks(ctx->up->fleet.shared, ngx_time());
+}
+
+/* Its first line ends in HTTP/1.0 or HTTP/1.1: HTTP/2 has frames. */
+static bool
+is_http1(const ngx_buf_t *head)
+{
+	const u_char *end = ngx_http_kvroute_line_end(head->pos, head->last);
+
+	return end - head->pos > 10 &&
+	    ngx_strncmp(end - 10, "HTTP/1.", 7) == 0;
 }
 
 bool
@@ -209,29 +251,30 @@ ngx_http_kvroute_request_editable(ngx_http_request_t *r)
 	ngx_str_t *module = &r->upstream->conf->module;
 
 	return head != NULL && ngx_buf_in_memory(head->buf) &&
-	    module->len == 5 && ngx_strncmp(module->data, "proxy", 5) == 0;
+	    is_http1(head->buf) && module->len == 5 &&
+	    ngx_strncmp(module->data, "proxy", 5) == 0;
 }
 
 ngx_int_t
 ngx_http_kvroute_request_edit(ngx_http_kvroute_ctx_t *ctx)
 {
 	ngx_http_request_t *r = ctx->request;
-	ngx_http_kvroute_loc_conf_t *loc = ngx_http_get_module_loc_conf(r,
-	    ngx_http_upstream_kvroute_module);
+	ngx_http_kvroute_loc_conf_t *loc = ngx_http_kvroute_loc(r);
+	struct usage_ask ask;
 	off_t length = -1;
 	ngx_buf_t *head;
 
 	if (!loc->feedback || !ngx_http_kvroute_request_editable(r) ||
-	    (ctx->endpoint == ENDPOINT_OTHER && ctx->binds == 0))
+	    (ctx->endpoint == ENDPOINT_OTHER && ctx->keeps.binds == 0))
 		return NGX_OK;
-	if (ctx->opinion == REASON_COST && wants_usage(ctx, loc))
-		length = usage_ask(r, (off_t)ctx->facts.end);
+	if (wants_usage(ctx, loc, &ask))
+		length = usage_ask(r, &ask);
 	head = head_make(r->pool, r->upstream->request_bufs->buf, length);
 	if (head == NULL)
 		return NGX_ERROR;
 	r->upstream->request_bufs->buf = head;
 	ctx->asked = length >= 0;
 	if (ctx->asked)
-		ngx_http_kvroute_count(ctx->up, COUNT_REQUESTED, 1);
+		shared_count(ctx->up->fleet.shared, COUNT_REQUESTED, 1);
 	return NGX_OK;
 }

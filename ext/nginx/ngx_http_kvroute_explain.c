@@ -30,8 +30,7 @@ typedef struct {
 static void
 body_look(question_t *q)
 {
-	ngx_http_kvroute_loc_conf_t *loc = ngx_http_get_module_loc_conf(
-	    q->ctx.request, ngx_http_upstream_kvroute_module);
+	ngx_http_kvroute_loc_conf_t *loc = ngx_http_kvroute_loc(q->ctx.request);
 
 	ngx_http_kvroute_body_read(&q->ctx);
 	q->model = q->ctx.model;
@@ -54,7 +53,7 @@ question_make(ngx_http_request_t *r, ngx_http_kvroute_srv_conf_t *up)
 	if (q == NULL)
 		return NULL;
 	q->up = *up;
-	q->up.shared = NULL;
+	q->up.fleet.shared = NULL;
 	q->ctx.request = r;
 	q->ctx.up = &q->up;
 	if (uri.len == 0) {
@@ -82,7 +81,7 @@ explain_of(question_t *q)
 		.model = (const char *)q->model.data,
 		.model_length = q->model.len,
 		.outcome = q->ctx.opinion,
-		.kvr = q->up.kvr,
+		.kvr = q->up.fleet.kvr,
 		.prompt = reader == NULL ? NULL : reader->prompt,
 		.info = q->info,
 		.now = kvr_clock_now()

@@ -2,12 +2,43 @@
 /* ngx_http_kvroute_fetch.c - see ngx_http_kvroute_fetch.h. */
 #include "ngx_http_kvroute_fetch.h"
 
-#include "ngx_http_kvroute_table.h"
+#include "response.h"
 
-enum { PIECE = 16384 }; /* parsed in a fraction of a millisecond */
+enum {
+	PIECE = 16384,           /* parsed in a fraction of a millisecond */
+	REQUEST = 512,
+	CONNECTIONS_MIN = 16     /* that stay free for requests */
+};
 
-void
-ngx_http_kvroute_fetch_leave(ngx_http_kvroute_fetch_t *fetch)
+/* The client of an errand. */
+typedef struct {
+	ngx_http_kvroute_srv_conf_t *up;
+	struct errand *errand;
+	struct response response;
+	ngx_str_t name;          /* of the errand's server */
+	ngx_connection_t *connection; /* or NULL */
+	ngx_event_t deadline;
+	u_char request[REQUEST];
+	size_t to_send, sent;
+} fetch_t;
+
+static void fetch_connect(fetch_t *fetch);
+
+/* Failures to connect are expected, and logged by the errand. */
+static ngx_log_t *
+log_of(const fetch_t *fetch)
+{
+	return &fetch->up->asks.log;
+}
+
+static ngx_log_t *
+lines_of(const fetch_t *fetch)
+{
+	return fetch->up->asks.timer.log;
+}
+
+static void
+fetch_close(fetch_t *fetch)
 {
 	if (fetch->connection != NULL)
 		ngx_close_connection(fetch->connection);
@@ -17,11 +48,43 @@ ngx_http_kvroute_fetch_leave(ngx_http_kvroute_fetch_t *fetch)
 }
 
 static void
+fetch_fail(fetch_t *fetch, const char *why)
+{
+	fetch_close(fetch);
+	errand_failed(fetch->errand, why, kvr_clock_now(), lines_of(fetch));
+}
+
+static void
 on_deadline(ngx_event_t *event)
 {
-	ngx_http_kvroute_fetch_t *fetch = event->data;
+	fetch_fail(event->data, "it does not answer");
+}
 
-	fetch->failed(fetch, "it does not answer");
+/* ------------------------------------------------------------ responses --- */
+
+/* What has come of the response, or its end if n is 0. */
+static enum errand_state
+piece_read(fetch_t *fetch, const u_char *bytes, size_t n)
+{
+	struct response *response = &fetch->response;
+	const char *at = (const char *)bytes, *end = at + n;
+	enum errand_state state = ERRAND_MORE;
+	int64_t now = kvr_clock_now();
+	struct response_part part;
+	enum response_what what;
+
+	do {
+		what = response_next(response, &at, end, &part);
+		if (what == RESPONSE_BODY)
+			state = errand_data(fetch->errand, response->status,
+			    part.bytes, part.n, now, lines_of(fetch));
+	} while (what == RESPONSE_BODY && state == ERRAND_MORE);
+	if (state != ERRAND_MORE || (what == RESPONSE_MORE && n > 0))
+		return state;
+	return errand_end(fetch->errand, what == RESPONSE_BAD ||
+	    response->place == RESPONSE_BROKEN ? 0 : response->status,
+	    what == RESPONSE_END || (what == RESPONSE_MORE &&
+	    response_close(response)), now, lines_of(fetch));
 }
 
 /* One piece; other events have their turn before the next one. */
@@ -30,16 +93,33 @@ on_read(ngx_event_t *event)
 {
 	static u_char piece[PIECE];
 	ngx_connection_t *c = event->data;
-	ngx_http_kvroute_fetch_t *fetch = c->data;
+	fetch_t *fetch = c->data;
 	ssize_t n = c->recv(c, piece, sizeof(piece));
+	enum errand_state state;
 
 	if (n == NGX_ERROR || (n == NGX_AGAIN &&
 	    ngx_handle_read_event(event, 0) != NGX_OK)) {
-		fetch->failed(fetch, "the connection is broken");
-	} else if (n != NGX_AGAIN && fetch->read(fetch, piece, (size_t)n)) {
-		ngx_post_event(event, &ngx_posted_next_events);
+		fetch_fail(fetch, "the connection is broken");
+		return;
 	}
+	if (n == NGX_AGAIN)
+		return;
+	/* Another process leads by now. */
+	if (ngx_exiting) {
+		ngx_http_kvroute_fetch_leave(fetch->errand);
+		return;
+	}
+	state = piece_read(fetch, piece, (size_t)n);
+	if (state == ERRAND_MORE) {
+		ngx_post_event(event, &ngx_posted_next_events);
+		return;
+	}
+	fetch_close(fetch);
+	if (state == ERRAND_AGAIN)
+		fetch_connect(fetch);
 }
+
+/* ------------------------------------------------------------- requests --- */
 
 /* Nothing more is sent. */
 static void
@@ -62,17 +142,17 @@ static void
 on_write(ngx_event_t *event)
 {
 	ngx_connection_t *c = event->data;
-	ngx_http_kvroute_fetch_t *fetch = c->data;
+	fetch_t *fetch = c->data;
 	ssize_t n;
 
 	if (fetch->sent == 0 && !is_connected(c)) {
-		fetch->failed(fetch, "it cannot be connected to");
+		fetch_fail(fetch, "it cannot be connected to");
 		return;
 	}
 	n = c->send(c, fetch->request + fetch->sent,
 	    fetch->to_send - fetch->sent);
 	if (n == NGX_ERROR) {
-		fetch->failed(fetch, "the connection is broken");
+		fetch_fail(fetch, "the connection is broken");
 		return;
 	}
 	if (n > 0)
@@ -81,60 +161,119 @@ on_write(ngx_event_t *event)
 		event->handler = on_nothing;
 	if (ngx_handle_write_event(event, 0) != NGX_OK ||
 	    ngx_handle_read_event(c->read, 0) != NGX_OK)
-		fetch->failed(fetch, "the connection is broken");
+		fetch_fail(fetch, "the connection is broken");
 }
 
-ngx_str_t
-ngx_http_kvroute_fetch_host(ngx_http_kvroute_fetch_t *fetch)
+/* Its address is that of the server now; false: it is not among them. */
+static bool
+peer_set(const fetch_t *fetch, ngx_peer_connection_t *pc)
 {
-	static const ngx_str_t local = ngx_string("localhost");
+	struct fleet *f = &fetch->up->fleet;
+	size_t i = known_find(f, fetch->errand->name, fetch->errand->name_len,
+	    f->n_known);
 
-	return fetch->address.sockaddr.sa_family == AF_UNIX ? local :
-	    fetch->name;
+	if (i == f->n_known)
+		return false;
+	pc->sockaddr = &fetch->up->addresses[i].address.sockaddr;
+	pc->socklen = fetch->up->addresses[i].length;
+	return true;
 }
 
-void
-ngx_http_kvroute_fetch(ngx_http_kvroute_fetch_t *fetch, ngx_msec_t deadline)
+/* As nginx names peers; a local socket has no such name. */
+static size_t
+request_make(fetch_t *fetch, const struct sockaddr *to)
+{
+	static const char local[] = "localhost";
+	bool is_local = to->sa_family == AF_UNIX;
+
+	return response_request(fetch->errand->path, is_local ? local :
+	    fetch->errand->name, is_local ? sizeof(local) - 1 :
+	    fetch->errand->name_len, (char *)fetch->request,
+	    sizeof(fetch->request));
+}
+
+static void
+fetch_connect(fetch_t *fetch)
 {
 	ngx_peer_connection_t pc;
+	ngx_int_t rc = NGX_ERROR;
 	ngx_connection_t *c;
-	ngx_int_t rc;
 
-	fetch->sent = 0;
+	fetch->sent = fetch->to_send = 0;
+	ngx_memzero(&fetch->response, sizeof(fetch->response));
 	ngx_memzero(&pc, sizeof(pc));
-	pc.sockaddr = &fetch->address.sockaddr;
-	pc.socklen = fetch->address_len;
 	pc.name = &fetch->name;
 	pc.get = ngx_event_get_peer;
-	pc.log = fetch->log;
+	pc.log = log_of(fetch);
 	pc.log_error = NGX_ERROR_INFO;
-	rc = fetch->to_send > 0 ? ngx_event_connect_peer(&pc) : NGX_ERROR;
+	if (peer_set(fetch, &pc))
+		fetch->to_send = request_make(fetch, pc.sockaddr);
+	if (fetch->to_send > 0)
+		rc = ngx_event_connect_peer(&pc);
 	if (rc != NGX_OK && rc != NGX_AGAIN) {
-		fetch->failed(fetch, "it cannot be connected to");
+		fetch_fail(fetch, "it cannot be connected to");
 		return;
 	}
 	c = fetch->connection = pc.connection;
 	c->data = fetch;
-	c->log = c->read->log = c->write->log = fetch->log;
+	c->log = c->read->log = c->write->log = log_of(fetch);
 	c->read->handler = on_read;
 	c->write->handler = on_write;
-	ngx_add_timer(&fetch->deadline, deadline);
+	ngx_add_timer(&fetch->deadline, fetch->errand->deadline_ms);
 	if (rc == NGX_OK)
 		on_write(c->write);
 }
 
-void
-ngx_http_kvroute_fetch_init(ngx_http_kvroute_fetch_t *fetch,
-    const ngx_http_kvroute_known_t *known, ngx_log_t *log)
+/* -------------------------------------------------------------- errands --- */
+
+bool
+ngx_http_kvroute_fetch_room(void)
 {
-	fetch->log = log;
-	fetch->name.len = known->name_len;
-	fetch->name.data = fetch->text;
-	ngx_memcpy(fetch->text, known->name, known->name_len);
-	fetch->address = known->address;
-	fetch->address_len = known->address_len;
+	return ngx_cycle->free_connection_n >= CONNECTIONS_MIN;
+}
+
+/* NULL: no memory. */
+static fetch_t *
+fetch_make(ngx_http_kvroute_srv_conf_t *up, struct errand *errand)
+{
+	fetch_t *fetch = ngx_calloc(sizeof(*fetch), up->asks.timer.log);
+
+	if (fetch == NULL)
+		return NULL;
+	fetch->up = up;
+	fetch->errand = errand;
+	fetch->name.data = (u_char *)errand->name;
+	fetch->name.len = errand->name_len;
 	fetch->deadline.handler = on_deadline;
 	fetch->deadline.data = fetch;
-	fetch->deadline.log = log;
+	fetch->deadline.log = &up->asks.log;
 	fetch->deadline.cancelable = 1;
+	return fetch;
+}
+
+/* Without memory it is due again. */
+void
+ngx_http_kvroute_fetch(ngx_http_kvroute_srv_conf_t *up, struct errand *errand)
+{
+	if (errand->client == NULL)
+		errand->client = fetch_make(up, errand);
+	if (errand->client != NULL)
+		fetch_connect(errand->client);
+	else
+		errand_leave(errand);
+}
+
+void
+ngx_http_kvroute_fetch_leave(struct errand *errand)
+{
+	if (errand->client != NULL)
+		fetch_close(errand->client);
+	errand_leave(errand);
+}
+
+void
+ngx_http_kvroute_fetch_free(struct errand *errand)
+{
+	ngx_http_kvroute_fetch_leave(errand);
+	ngx_free(errand->client);
 }

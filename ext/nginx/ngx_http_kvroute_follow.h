@@ -7,13 +7,7 @@
 
 #include "ngx_http_kvroute_conf.h"
 
-/* A worker whose peer has left. */
-struct ngx_http_kvroute_left_s {
-	uint64_t id;
-	ngx_msec_t since;
-};
-
-/* Makes up->known of the peers as they are now; false: no memory. */
+/* Makes fleet.known of the peers as they are now; false: no memory. */
 bool ngx_http_kvroute_peers_list(ngx_http_kvroute_srv_conf_t *up,
     ngx_log_t *log);
 void ngx_http_kvroute_peers_free(ngx_http_kvroute_srv_conf_t *up);

@@ -2,13 +2,15 @@
 /*
  * ngx_http_kvroute_param.c - see ngx_http_kvroute_param.h.
  *
- *   kvroute zone=kv:8m gray=8;       { kvroute, "gray", RATE, SRV(gray),
+ *   kvroute zone=kv:8m gray=8;       { kvroute, "gray", SRV(RATE, gray),
  *                  |                   "how many times slower ...",
  *                  '-- argument -->    "2", "100", "off", true }
  *
  * A row has the directive, the name, the type, the target, the default, the
  * limits and the meaning. Default and limits are texts of the same type as the
- * value: one function reads all of them, and errors quote them. So an error is
+ * value: one function reads all of them, and errors quote them. Options of the
+ * region and facts of a worker are read, and explained, by the library: their
+ * rows allow the names. So an error is
  *
  *   invalid parameter "gray=1": it is "off", or how many times slower ..., from
  *   2 to 100
@@ -23,15 +25,12 @@
 
 typedef enum {
 	COUNT,       /* a whole number, into uint32_t */
-	TOKENS,      /* the same, into uint64_t */
 	RATE,        /* the same, into double */
-	HUNDREDTHS,  /* a decimal, in hundredths, into uint32_t */
 	PERCENT,     /* a decimal with a sign, in 1e-6, into ngx_uint_t */
-	SIZE,        /* bytes, into uint64_t */
-	POWER,       /* the same, a power of two */
 	TIME_MS,     /* a time, into ngx_msec_t */
-	TIME_NS,     /* the same in nanoseconds, into int64_t */
 	WORD,        /* the index of one of the words, into uint32_t */
+	OPTION,      /* read by kvr_options_parse */
+	FACT,        /* read by kvr_worker_parse */
 	SPECIAL      /* whatever `special` makes of it */
 } type_t;
 
@@ -52,30 +51,30 @@ typedef struct {
 	special_pt *special;
 } param_t;
 
-enum { WORDS = 4, EXPECTED_BYTES = 512 };
+enum { WORDS = 4, EXPECTED_BYTES = 512, BLOCK_MIN = 16 };
 
 static const char *const shadows[WORDS] = {
 	[NGX_HTTP_KVROUTE_LEAST_CONN] = "least_conn",
 	[NGX_HTTP_KVROUTE_ROUND_ROBIN] = "round_robin"
 };
-static const char *const evictions[WORDS] = {
-	[KVR_EVICT_RELEASED] = "released", [KVR_EVICT_LEAF] = "leaf"
-};
-static const char *const windows[WORDS] = {
-	[KVR_WINDOW_FULL] = "full", [KVR_WINDOW_BOUNDARY] = "boundary",
-	[KVR_WINDOW_DENSE] = "dense", [KVR_WINDOW_DUAL] = "dual"
-};
 static const char *const modes[WORDS] = {
 	[KVR_AFFINITY_HARD] = "hard", [KVR_AFFINITY_HASH] = "hash"
 };
 
-static special_pt zone_read, file_read, secret_read, path_read, capacity_read;
+static special_pt zone_read, file_read, secret_read, path_read;
 
-#define SRV(field) offsetof(ngx_http_kvroute_srv_conf_t, field)
-#define OPTION(field) SRV(options) + offsetof(struct kvr_options, field)
-#define SERVER(field) offsetof(ngx_http_kvroute_server_t, field)
-#define FACT(field) SERVER(facts) + offsetof(struct kvr_worker, field)
-#define LOC(field) offsetof(ngx_http_kvroute_loc_conf_t, field)
+/* The type of a field must be what value_store writes for the kind. */
+#define STORES_COUNT uint32_t
+#define STORES_RATE double
+#define STORES_PERCENT ngx_uint_t
+#define STORES_TIME_MS ngx_msec_t
+#define STORES_WORD uint32_t
+#define CHECKED(kind, type, field) kind, offsetof(type, field) + \
+	0 * sizeof(char[_Generic(((type *)0)->field, \
+	STORES_##kind: 1, default: -1)])
+#define SRV(kind, field) CHECKED(kind, ngx_http_kvroute_srv_conf_t, field)
+#define SERVER(kind, field) CHECKED(kind, ngx_http_kvroute_server_t, field)
+#define LOC(kind, field) CHECKED(kind, ngx_http_kvroute_loc_conf_t, field)
 
 static const char kvroute[] = "kvroute", server[] = "kvroute_server";
 static const char affinity[] = "kvroute_affinity";
@@ -86,71 +85,61 @@ static const param_t params[] = {
 	    "index", .special = zone_read },
 	{ kvroute, "path", SPECIAL, 0, "the file of the index",
 	    .special = file_read },
-	{ kvroute, "size", SIZE, OPTION(region_bytes),
-	    "the size of that file", "1", NULL, "8m" },
-	{ kvroute, "block", COUNT, OPTION(block_size), "the bytes of a block",
-	    "16", "1048576", "256" },
-	{ kvroute, "workers", COUNT, OPTION(max_workers), "how many servers "
-	    "the index has room for", "1", "4096", "256" },
-	{ kvroute, "ttl", TIME_NS, OPTION(ttl_ns), "how long a cache keeps a "
-	    "prompt", "1ms", "365d", "120s" },
-	{ kvroute, "affinity", COUNT, OPTION(affinity_entries), "the number "
-	    "of places for sessions and state", "0", "16777216" },
-	{ kvroute, "tenants", COUNT, OPTION(tenants), "how many tenants share "
-	    "a full index", "1", "1024" },
+	{ kvroute, "size", OPTION },
+	{ kvroute, "block", OPTION, 0, "the bytes of a block", "16", "262144" },
+	{ kvroute, "workers", OPTION },
+	{ kvroute, "ttl", OPTION },
+	{ kvroute, "affinity", OPTION },
+	{ kvroute, "tenants", OPTION },
 	{ kvroute, "secret", SPECIAL, 0, "the file of the secret",
 	    .special = secret_read },
-	{ kvroute, "journal", POWER, OPTION(journal_bytes), "the size of the "
-	    "journal, a power of two", "64k", "1g" },
-	{ kvroute, "poll", TIME_MS, SRV(poll_ms), "the time from one poll to "
+	{ kvroute, "journal", OPTION },
+	{ kvroute, "poll", SRV(TIME_MS, fleet.poll_ms),
+	    "the time from one poll to "
 	    "the next", "100ms", "1m", "off", true },
 	{ kvroute, "poll_path", SPECIAL, 0, "a path of an engine, which begins "
 	    "with \"/\" and has no spaces, of at most 200 bytes",
 	    .preset = "/metrics", .special = path_read },
-	{ kvroute, "gray", RATE, SRV(gray), "how many times slower than the "
+	{ kvroute, "gray", SRV(RATE, fleet.gray),
+	    "how many times slower than the "
 	    "others a server may be", "2", "100", "off", true },
-	{ kvroute, "slow_start", TIME_MS, SRV(slow_start), "how long a new "
+	{ kvroute, "slow_start", SRV(TIME_MS, fleet.slow_start_ms),
+	    "how long a new "
 	    "server has a reduced load", "1s", "1h", "off", true },
-	{ kvroute, "queue", COUNT, SRV(queue), "how many requests may wait "
+	{ kvroute, "split", SRV(COUNT, fleet.split),
+	    "the tokens that a server of role=decode prefills itself", "0",
+	    "1000000000", "128" },
+	{ kvroute, "queue", SRV(COUNT, fleet.queue),
+	    "how many requests may wait "
 	    "while all servers are full", "1", "65536", "off", true },
-	{ kvroute, "queue_timeout", TIME_MS, SRV(queue_timeout), "the longest "
+	{ kvroute, "queue_timeout", SRV(TIME_MS, queue_timeout), "the longest "
 	    "wait", "10ms", "1h", "60s" },
-	{ kvroute, "shadow", WORD, SRV(shadow), "the method that chooses",
+	{ kvroute, "shadow", SRV(WORD, shadow), "the method that chooses",
 	    .words = shadows },
 
-	{ server, "capacity", SPECIAL, 0, "\"auto\", or the tokens of KV "
-	    "cache", .special = capacity_read },
-	{ server, "prefill_rate", RATE, FACT(prefill_rate), "tokens a second",
-	    "1", "2147483647" },
-	{ server, "block_tokens", COUNT, FACT(block_tokens), "the tokens of a "
-	    "block", "1", "1048576" },
-	{ server, "eviction", WORD, FACT(eviction), "the order of evictions",
-	    .words = evictions },
-	{ server, "window", COUNT, FACT(window_tokens), "the tokens of the "
-	    "largest sliding window", "1", "1073741824" },
-	{ server, "window_mode", WORD, FACT(window_mode), "the part of windows "
-	    "that the engine keeps", .words = windows },
-	{ server, "window_layers", HUNDREDTHS, FACT(window_layers), "the "
-	    "layers with a window for each layer without", "0", "100" },
-	{ server, "window_interval", COUNT, FACT(window_interval), "the tokens "
-	    "from one kept tail to the next", "1", "1073741824" },
-	{ server, "window_capacity", TOKENS, FACT(window_capacity), "the "
-	    "tokens of the memory for windows", "1", NULL },
-	{ server, "ranks", COUNT, SERVER(ranks), "the number of data-parallel "
+	{ server, "capacity", FACT, 0, "\"auto\", or the tokens of KV cache" },
+	{ server, "role", FACT },
+	{ server, "prefill_rate", FACT },
+	{ server, "block_tokens", FACT },
+	{ server, "eviction", FACT },
+	{ server, "window", FACT },
+	{ server, "window_mode", FACT },
+	{ server, "window_layers", FACT },
+	{ server, "window_interval", FACT },
+	{ server, "window_capacity", FACT },
+	{ server, "ranks", SERVER(COUNT, told.ranks),
+	    "the number of data-parallel "
 	    "ranks behind the address", "1", "1024" },
 
-	{ affinity, "mode", WORD, LOC(affinity_mode), "how a session is bound",
+	{ affinity, "mode", LOC(WORD, affinity_mode), "how a session is bound",
 	    .preset = "hard", .words = modes },
-	{ affinity, "ttl", TIME_MS, LOC(affinity_ttl), "how long a session "
+	{ affinity, "ttl", LOC(TIME_MS, affinity_ttl), "how long a session "
 	    "that sends nothing is remembered", "1ms", "30d", "600s" },
-	{ responses, "ttl", TIME_MS, LOC(responses_ttl), "how long an id that "
+	{ responses, "ttl", LOC(TIME_MS, responses_ttl), "how long an id that "
 	    "is not used is remembered", "1ms", "30d", "1h" },
-	{ trace, "sample", PERCENT, offsetof(ngx_http_kvroute_trace_t, sample),
+	{ trace, "sample", CHECKED(PERCENT, ngx_http_kvroute_trace_t, sample),
 	    "the share of requests", "0.0001%", "100%", "100%" }
 };
-_Static_assert(KVR_WORKERS_MAX == 4096 && KVR_TENANTS_MAX == 1024 &&
-    KVR_AFFINITY_ENTRIES_MAX == 16777216 && KVR_JOURNAL_MIN == 64 << 10 &&
-    KVR_JOURNAL_MAX == 1 << 30, "limits of the library");
 enum { PARAMS = sizeof(params) / sizeof(params[0]) };
 
 /* --------------------------------------------------------------- values --- */
@@ -160,6 +149,20 @@ ngx_http_kvroute_word_is(const ngx_str_t *text, const char *word)
 {
 	return text->len == ngx_strlen(word) &&
 	    ngx_strncmp(text->data, word, text->len) == 0;
+}
+
+ngx_str_t
+ngx_http_kvroute_printable(ngx_pool_t *pool, const ngx_str_t *text)
+{
+	ngx_str_t out = { text->len, ngx_pnalloc(pool, text->len + 1) };
+	size_t i;
+
+	if (out.data == NULL)
+		out.len = 0;
+	for (i = 0; i < out.len; i++)
+		out.data[i] = text->data[i] < ' ' || text->data[i] > '~' ||
+		    text->data[i] == '"' ? '?' : text->data[i];
+	return out;
 }
 
 static ngx_int_t
@@ -188,21 +191,16 @@ value_parse(const param_t *p, ngx_str_t *text)
 {
 	switch (p->type) {
 	case COUNT:
-	case TOKENS:
 	case RATE:
 		return ngx_atoi(text->data, text->len);
-	case HUNDREDTHS:
-		return ngx_atofp(text->data, text->len, 2);
 	case PERCENT:
 		return percent_parse(text);
-	case SIZE:
-	case POWER:
-		return (ngx_int_t)ngx_parse_offset(text);
 	case TIME_MS:
-	case TIME_NS:
 		return ngx_parse_time(text, 0);
 	case WORD:
 		return word_find(p, text);
+	case OPTION:
+	case FACT:
 	case SPECIAL:
 		break;
 	}
@@ -216,14 +214,8 @@ value_store(const param_t *p, void *fields, ngx_int_t n)
 
 	switch (p->type) {
 	case COUNT:
-	case HUNDREDTHS:
 	case WORD:
 		*(uint32_t *)at = (uint32_t)n;
-		break;
-	case TOKENS:
-	case SIZE:
-	case POWER:
-		*(uint64_t *)at = (uint64_t)n;
 		break;
 	case RATE:
 		*(double *)at = (double)n;
@@ -234,9 +226,8 @@ value_store(const param_t *p, void *fields, ngx_int_t n)
 	case TIME_MS:
 		*(ngx_msec_t *)at = (ngx_msec_t)n;
 		break;
-	case TIME_NS:
-		*(int64_t *)at = (int64_t)n * 1000000;
-		break;
+	case OPTION:
+	case FACT:
 	case SPECIAL:
 		break;
 	}
@@ -262,8 +253,7 @@ value_read(const param_t *p, void *fields, ngx_str_t *text)
 	}
 	n = value_parse(p, text);
 	if (n == NGX_ERROR || n < limit_parse(p, p->least, 0) ||
-	    n > limit_parse(p, p->most, NGX_MAX_INT_T_VALUE) ||
-	    (p->type == POWER && (n & (n - 1)) != 0))
+	    n > limit_parse(p, p->most, NGX_MAX_INT_T_VALUE))
 		return false;
 	value_store(p, fields, n);
 	return true;
@@ -320,22 +310,6 @@ path_read(ngx_conf_t *cf, void *fields, ngx_str_t *text)
 	if (text->len == 0 || text->len > 200 || text->data[0] != '/')
 		return "";
 	up->poll_path = *text;
-	return NULL;
-}
-
-static const char *
-capacity_read(ngx_conf_t *cf, void *fields, ngx_str_t *text)
-{
-	ngx_http_kvroute_server_t *to = fields;
-	ngx_int_t n = 0;
-
-	to->ask = ngx_http_kvroute_word_is(text, "auto");
-	if (!to->ask) {
-		n = ngx_atoi(text->data, text->len);
-		if (n == NGX_ERROR || n == 0)
-			return "";
-	}
-	to->facts.capacity_tokens = (uint64_t)n;
 	return NULL;
 }
 
@@ -423,13 +397,61 @@ ngx_http_kvroute_param_given(ngx_conf_t *cf, const char *name)
 	return false;
 }
 
+/* An argument is one word for the library. */
+static const char *
+blank_find(const ngx_str_t *argument)
+{
+	size_t i;
+
+	for (i = 0; i < argument->len; i++)
+		if (argument->data[i] <= ' ')
+			return "it contains a blank";
+	return NULL;
+}
+
+static const char *
+option_read(ngx_http_kvroute_srv_conf_t *up, const ngx_str_t *argument)
+{
+	const char *why = blank_find(argument);
+
+	if (why != NULL || kvr_options_parse(&up->options,
+	    (char *)argument->data, argument->len, NULL, &why) != KVR_OK)
+		return why;
+	return up->options.block_size < BLOCK_MIN ? "" : NULL;
+}
+
+static const char *
+fact_read(ngx_http_kvroute_server_t *to, const ngx_str_t *argument)
+{
+	const char *why = blank_find(argument);
+	ngx_str_t value;
+
+	if (ngx_http_kvroute_param_is(argument, "capacity", &value)) {
+		to->told.ask = ngx_http_kvroute_word_is(&value, "auto");
+		to->told.worker.capacity_tokens = 0;
+		if (to->told.ask)
+			return NULL;
+	}
+	if (why == NULL)
+		(void)kvr_worker_parse(&to->told.worker, (char *)argument->data,
+		    argument->len, NULL, &why);
+	return why;
+}
+
 /* NULL, or the reason for which it is refused; "": the meaning. */
 static const char *
-param_set(ngx_conf_t *cf, const param_t *p, void *fields, ngx_str_t *text)
+param_set(ngx_conf_t *cf, const param_t *p, void *fields,
+    const ngx_str_t *argument, ngx_str_t *text)
 {
+	const char *why;
+
 	if (p->type == SPECIAL)
 		return p->special(cf, fields, text);
-	return value_read(p, fields, text) ? NULL : "";
+	if (p->type != OPTION && p->type != FACT)
+		return value_read(p, fields, text) ? NULL : "";
+	why = p->type == OPTION ? option_read(fields, argument) :
+	    fact_read(fields, argument);
+	return why != NULL && p->meaning != NULL ? "" : why;
 }
 
 ngx_int_t
@@ -445,7 +467,7 @@ ngx_http_kvroute_param_defaults(ngx_conf_t *cf, const char *directive,
 			continue;
 		text.data = (u_char *)params[i].preset;
 		text.len = ngx_strlen(params[i].preset);
-		if (param_set(cf, &params[i], fields, &text) != NULL)
+		if (param_set(cf, &params[i], fields, NULL, &text) != NULL)
 			return NGX_ERROR;
 	}
 	return NGX_OK;
@@ -464,7 +486,7 @@ ngx_http_kvroute_param_read(ngx_conf_t *cf, ngx_str_t *argument, void *fields)
 		    !ngx_http_kvroute_param_is(argument, params[i].name,
 		    &text))
 			continue;
-		why = param_set(cf, &params[i], fields, &text);
+		why = param_set(cf, &params[i], fields, argument, &text);
 		if (why == NULL)
 			return NGX_CONF_OK;
 		return *why == '\0' ? value_refuse(cf, &params[i], argument) :

@@ -25,6 +25,8 @@ char *ngx_http_kvroute_param_refuse(ngx_conf_t *cf, ngx_str_t *argument,
     const char *why);
 /* Does the current directive have the parameter NAME? */
 bool ngx_http_kvroute_param_given(ngx_conf_t *cf, const char *name);
+/* A copy that is one line of a log, whatever a client has sent. */
+ngx_str_t ngx_http_kvroute_printable(ngx_pool_t *pool, const ngx_str_t *text);
 /* Is this the word? */
 bool ngx_http_kvroute_word_is(const ngx_str_t *text, const char *word);
 /* Is this argument NAME=...? Then *value is the rest. */

@@ -15,28 +15,30 @@
  */
 #include "ngx_http_kvroute_peer.h"
 
+#include "capacities.h"
 #include "counters.h"
-#include "ngx_http_kvroute_answer.h"
 #include "ngx_http_kvroute_body.h"
-#include "ngx_http_kvroute_capacity.h"
 #include "ngx_http_kvroute_choose.h"
+#include "ngx_http_kvroute_comment.h"
 #include "ngx_http_kvroute_ctx.h"
 #include "ngx_http_kvroute_edit.h"
 #include "ngx_http_kvroute_end.h"
-#include "ngx_http_kvroute_extend.h"
 #include "ngx_http_kvroute_follow.h"
 #include "ngx_http_kvroute_health.h"
 #include "ngx_http_kvroute_look.h"
+#include "ngx_http_kvroute_prefill.h"
 #include "ngx_http_kvroute_queue.h"
 #include "ngx_http_kvroute_ranks.h"
 #include "ngx_http_kvroute_server.h"
 #include "ngx_http_kvroute_session.h"
-#include "ngx_http_kvroute_shared.h"
 #include "ngx_http_kvroute_table.h"
 #include "ngx_http_kvroute_take.h"
 #include "ngx_http_kvroute_time.h"
 #include "ngx_http_kvroute_try.h"
 #include "reason.h"
+#include "roles.h"
+#include "shared.h"
+#include "stale.h"
 
 enum { LOOKS = 4 };
 
@@ -50,16 +52,16 @@ static ngx_int_t
 take_worker(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc,
     bool *current)
 {
-	ngx_http_kvroute_known_t *known = ctx->up->known;
+	struct known *known = ctx->up->fleet.known;
 	ngx_uint_t i;
 	uint32_t rank;
 	ngx_int_t rc;
 
-	i = ngx_http_kvroute_peer_of(ctx->up, ctx->worker, &rank);
-	rc = i < ctx->up->n_peers && known[i].usable ?
-	    ngx_http_kvroute_take(ctx, pc, i) : NGX_BUSY;
-	*current = rc == NGX_OK && ngx_http_kvroute_is_called(&known[i],
-	    &ctx->rrp.current->name);
+	i = known_of_worker(&ctx->up->fleet, ctx->worker, &rank);
+	rc = i < ctx->up->fleet.n_known && (known[i].usable ||
+	    known[i].spared) ? ngx_http_kvroute_take(ctx, pc, i) : NGX_BUSY;
+	*current = rc == NGX_OK && known_is_called(&known[i],
+	    ctx->rrp.current->name.data, ctx->rrp.current->name.len);
 	if (*current)
 		ctx->rank = known[i].named ? (ngx_int_t)rank : -1;
 	return rc;
@@ -68,15 +70,19 @@ take_worker(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc,
 static ngx_int_t
 take_best(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc, int64_t now)
 {
+	const bool splits = ctx->up->parted && roles_split(&ctx->up->fleet);
 	bool current;
 	ngx_int_t rc;
 
-	if (!ngx_http_kvroute_choose(ctx, now, true))
+	if (!ngx_http_kvroute_choose(ctx, now, !splits))
 		return ngx_http_kvroute_take_least(ctx, pc);
 	rc = take_worker(ctx, pc, &current);
+	if (current && splits)
+		ngx_http_kvroute_split_book(ctx, now);
 	if (current)
 		return rc;
 	ngx_http_kvroute_end(ctx, false);
+	ctx->missed = true;
 	ctx->worker = 0;
 	ctx->reason = REASON_NO_WORKER;
 	ctx->affinity = KVR_AFFINITY_NONE;
@@ -108,8 +114,37 @@ take_kept(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc, int64_t now)
 		pc->sockaddr = NULL;
 	}
 	ngx_http_kvroute_session_busy(ctx,
-	    ngx_http_kvroute_peer_of(ctx->up, ctx->worker, &rank));
+	    known_of_worker(&ctx->up->fleet, ctx->worker, &rank));
 	return ngx_http_kvroute_take_none(ctx, pc);
+}
+
+/* --------------------------------------------------------------- sticky --- */
+
+/*
+ * To the server that nginx's "sticky" asks for, if it is as usable as others;
+ * NGX_BUSY: there is none.
+ */
+static ngx_int_t
+take_hinted(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc,
+    int64_t now)
+{
+	ngx_http_kvroute_srv_conf_t *up = ctx->up;
+	struct known *known;
+	ngx_uint_t i;
+	ngx_int_t rc;
+
+	for (i = 0; i < up->fleet.n_first; i++) {
+		known = &up->fleet.known[i];
+		if (known->hinted && known->usable && !known->gray &&
+		    !known->closed)
+			break;
+	}
+	if (i == up->fleet.n_first)
+		return NGX_BUSY;
+	rc = ngx_http_kvroute_take(ctx, pc, i);
+	if (rc == NGX_OK && ngx_http_kvroute_taken_peer(ctx) == i)
+		ngx_http_kvroute_taken_book(ctx, now);
+	return rc;
 }
 
 /* ---------------------------------------------------------------- probe --- */
@@ -120,13 +155,13 @@ take_probe(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc, int64_t now)
 {
 	ngx_http_kvroute_srv_conf_t *up = ctx->up;
 	ngx_uint_t i = ngx_http_kvroute_health_probe(ctx, now);
-	ngx_http_kvroute_known_t *known = &up->known[i];
+	struct known *known = &up->fleet.known[i];
 	uint32_t rank;
 	ngx_int_t rc;
 
-	if (i == up->n_peers)
+	if (i == up->fleet.n_known)
 		return NGX_BUSY;
-	rank = (uint32_t)(up->turn++ % known->ranks);
+	rank = (uint32_t)(up->fleet.turn++ % known->ranks);
 	rc = ngx_http_kvroute_take(ctx, pc, i);
 	/* Another process may have made it unusable: it is a backup. */
 	if (rc == NGX_BUSY || ngx_http_kvroute_taken_peer(ctx) != i)
@@ -163,8 +198,10 @@ take_shadowed(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc,
 static ngx_int_t
 take_any(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc, int64_t now)
 {
-	ngx_int_t rc = take_probe(ctx, pc, now);
+	ngx_int_t rc = take_hinted(ctx, pc, now);
 
+	if (rc == NGX_BUSY)
+		rc = take_probe(ctx, pc, now);
 	if (rc != NGX_BUSY)
 		return rc;
 	return ctx->opinion == REASON_COST ? take_best(ctx, pc, now) :
@@ -177,11 +214,11 @@ take_one(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc, int64_t now)
 {
 	bool chooses = ctx->up->shadow == NGX_HTTP_KVROUTE_CHOOSE, found;
 
-	ngx_http_kvroute_queue_yield(ctx);
+	waits_yield(&ctx->up->waits.line, &ctx->wait.turn, now);
 	ngx_http_kvroute_health_look(ctx, now);
 	found = chooses && ngx_http_kvroute_session_find(ctx, now);
 	if ((!found || ctx->reason == REASON_STATE_LOST) &&
-	    !ngx_http_kvroute_queue_lets(ctx)) {
+	    !waits_lets(&ctx->up->waits.line, &ctx->wait.turn, now)) {
 		ctx->reason = REASON_NO_WORKER;
 		ctx->affinity = KVR_AFFINITY_NONE;
 		return NGX_BUSY;
@@ -200,6 +237,7 @@ take_once(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc, int64_t now)
 	ctx->reason = ctx->opinion;
 	ctx->worker = 0;
 	ctx->rank = -1;
+	ctx->prefill.name.len = 0;
 	ctx->affinity = KVR_AFFINITY_NONE;
 	ngx_memzero(&ctx->decision, sizeof(ctx->decision));
 	ctx->probe = false;
@@ -222,21 +260,22 @@ peer_get(ngx_peer_connection_t *pc, void *data)
 	ngx_uint_t looks = LOOKS;
 	ngx_int_t rc;
 
-	if (!ctx->wait.waits && ctx->tries++ > 0)
-		ngx_http_kvroute_count(up, COUNT_RETRIES, 1);
+	if (ctx->wait.turn.line == NULL && ctx->tries++ > 0)
+		shared_count(up->fleet.shared, COUNT_RETRIES, 1);
 	do /* the peers may change meanwhile: then nginx has none */
 		rc = take_once(ctx, pc, began);
 	while (rc == NGX_BUSY && ngx_http_kvroute_peers_changed(up) &&
 	    --looks > 0);
 	if (rc == NGX_BUSY)
 		rc = ngx_http_kvroute_queue_wait(ctx, pc);
-	if (rc == NGX_OK && up->n_fleet > 0)
+	if (rc == NGX_OK && up->fleet.n_judged > 0)
 		ngx_http_kvroute_health_sent(ctx,
 		    ngx_http_kvroute_taken_peer(ctx), began);
 	ngx_http_kvroute_rank_write(ctx);
+	if (rc == NGX_OK)
+		ngx_http_kvroute_other_book(ctx, began);
 	if (rc != NGX_AGAIN) {
-		(void)ngx_atomic_fetch_add(&up->shared->reasons[ctx->reason],
-		    1);
+		up->fleet.shared->reasons[ctx->reason]++;
 		ngx_http_kvroute_session_count(ctx);
 	}
 	ctx->ns += ngx_http_kvroute_spent(ctx->up, began);
@@ -268,16 +307,12 @@ was_refused(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc,
 static bool
 worker_refused(ngx_http_kvroute_srv_conf_t *up, uint64_t worker)
 {
-	ngx_http_kvroute_late_t write;
-	struct kvr_worker_stats s;
+	struct write_due write = { .kind = WRITE_RESET, .id = worker };
+	struct kvr_worker_stats s = { .size = sizeof(s) };
 
-	s.size = sizeof(s);
-	if (worker == 0 || (kvr_worker_stats_get(up->kvr, worker,
+	if (worker == 0 || (kvr_worker_stats_get(up->fleet.kvr, worker,
 	    &s) == KVR_OK && s.entries == 0))
 		return false;
-	ngx_memzero(&write, sizeof(write));
-	write.what = NGX_HTTP_KVROUTE_RESET;
-	write.id = worker;
 	(void)ngx_http_kvroute_write(up, &write);
 	return true;
 }
@@ -292,16 +327,17 @@ refusal_note(ngx_http_kvroute_ctx_t *ctx)
 	bool any = false;
 	uint32_t rank;
 
-	if (up->kvr == NULL || i == up->n_peers)
+	if (up->fleet.kvr == NULL || i == up->fleet.n_known)
 		return;
-	for (rank = 0; rank < up->known[i].ranks; rank++)
-		any |= worker_refused(up, up->known[i].ids[rank]);
+	stale_begin(&up->fleet, i, kvr_clock_now());
+	for (rank = 0; rank < up->fleet.known[i].ranks; rank++)
+		any |= worker_refused(up, up->fleet.known[i].ids[rank]);
 	if (!any)
 		return;
 	ngx_log_error(NGX_LOG_NOTICE, ctx->request->connection->log, 0,
 	    "kvroute: worker \"%V\" refuses connections: its record "
 	    "is reset", &name);
-	ngx_http_kvroute_count(up, COUNT_REFUSED, 1);
+	shared_count(up->fleet.shared, COUNT_REFUSED, 1);
 }
 
 static bool
@@ -322,8 +358,8 @@ was_taken(ngx_http_kvroute_ctx_t *ctx, ngx_uint_t state)
 static bool
 to_pass(ngx_http_kvroute_ctx_t *ctx)
 {
-	return ctx->answer != NULL && !ctx->last &&
-	    (ctx->strip || ctx->request->upstream->buffering);
+	return ctx->passing.answer != NULL && !ctx->last &&
+	    (ctx->passing.strip || ctx->request->upstream->buffering);
 }
 
 /*
@@ -361,13 +397,28 @@ peer_free(ngx_peer_connection_t *pc, void *data, ngx_uint_t state)
 	if (ctx->rrp.current != NULL && was_refused(ctx, pc, state, error))
 		refusal_note(ctx);
 	if (ctx->rrp.current != NULL && (told & NGX_PEER_FAILED))
-		ngx_http_kvroute_trouble(ctx->up, &name);
+		capacities_trouble(&ctx->up->fleet, shared_key(name.data,
+		    name.len));
 	ctx->ns += ngx_http_kvroute_spent(ctx->up, began);
 	give_back(ctx, pc, told);
+	ngx_http_kvroute_stale_book(ctx->up);
 	ngx_http_kvroute_queue_freed(ctx->up);
 }
 
 /* --------------------------------------------------------------- begin --- */
+
+/* Only the client of the main request gets an answer with a status. */
+static void
+answer_count(ngx_http_kvroute_ctx_t *ctx)
+{
+	ngx_http_request_t *r = ctx->request;
+	ngx_uint_t status = r->err_status != 0 ? r->err_status :
+	    r->headers_out.status;
+
+	if (r == r->main && status >= 200)
+		shared_count(ctx->up->fleet.shared, COUNT_SUCCESS +
+		    ngx_min(status, 500) / 100 - 2, 1);
+}
 
 /* The request is over, in any way. */
 static void
@@ -377,13 +428,15 @@ ctx_cleanup(void *data)
 
 	/* nginx reads on from a client that waits, so it knows. */
 	if (ctx->request->connection->error)
-		ngx_http_kvroute_count(ctx->up, COUNT_CLIENTS_LEFT, 1);
-	if (ctx->up->kvr != NULL)
+		shared_count(ctx->up->fleet.shared, COUNT_CLIENTS_LEFT, 1);
+	if (ctx->up->fleet.kvr != NULL)
 		ngx_http_kvroute_end(ctx, ctx->headers);
+	ngx_http_kvroute_comments_end(ctx);
+	answer_count(ctx);
 	ngx_http_kvroute_request_timed(ctx);
 	ngx_http_kvroute_prompt_leave(ctx);
-	ngx_http_kvroute_answer_leave(ctx);
-	ngx_http_kvroute_extend_leave(ctx);
+	passing_leave(&ctx->passing, ctx->up->spares);
+	trace_line_leave(&ctx->trace);
 }
 
 static ngx_http_kvroute_ctx_t *
@@ -411,8 +464,7 @@ peer_init(ngx_http_request_t *r, ngx_http_upstream_srv_conf_t *us)
 {
 	ngx_http_kvroute_srv_conf_t *up = ngx_http_conf_upstream_srv_conf(us,
 	    ngx_http_upstream_kvroute_module);
-	ngx_http_kvroute_loc_conf_t *loc = ngx_http_get_module_loc_conf(r,
-	    ngx_http_upstream_kvroute_module);
+	ngx_http_kvroute_loc_conf_t *loc = ngx_http_kvroute_loc(r);
 	int64_t began = kvr_clock_now();
 	ngx_http_kvroute_ctx_t *ctx = ctx_make(r, up);
 
@@ -433,6 +485,12 @@ peer_init(ngx_http_request_t *r, ngx_http_upstream_srv_conf_t *us)
 		return NGX_ERROR;
 	ctx->ns += ngx_http_kvroute_spent(ctx->up, began);
 	return NGX_OK;
+}
+
+bool
+ngx_http_kvroute_is_outermost(const ngx_http_upstream_srv_conf_t *us)
+{
+	return us->peer.init == peer_init;
 }
 
 ngx_int_t

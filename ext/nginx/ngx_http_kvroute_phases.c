@@ -5,7 +5,9 @@
  */
 #include "ngx_http_kvroute_phases.h"
 
+#include "ngx_http_kvroute_advice.h"
 #include "ngx_http_kvroute_answer.h"
+#include "ngx_http_kvroute_aside.h"
 #include "ngx_http_kvroute_early.h"
 #include "ngx_http_kvroute_read.h"
 #include "ngx_http_kvroute_salt.h"
@@ -41,6 +43,9 @@ precontent_add(ngx_conf_t *cf)
 ngx_int_t
 ngx_http_kvroute_phases_add(ngx_conf_t *cf)
 {
+	if (ngx_http_kvroute_upstreams_advise(cf) != NGX_OK ||
+	    kvroute_aside_prepare(cf) != NGX_OK)
+		return NGX_ERROR;
 	ngx_http_kvroute_filters_add();
 	if (precontent_add(cf) != NGX_OK)
 		return NGX_ERROR;

@@ -17,137 +17,48 @@
  * closed with a byte unread: asked for its error it has one, so whatever fails
  * here becomes a connection that failed, and proxy_next_upstream counts.
  *
- * Nothing is booked for a request that waits, and the server is chosen when it
- * no longer does. Those that can go anywhere, "plain" ones, are one line; the
- * others, which need the server that keeps their state or have failed at some,
- * do not stand in their way, nor in that of each other:
- *
- *   process 1   plain   a c f          others   B G      "oldest a, wants B's
- *                                                         and G's"
- *   process 2   plain   d e            others            "oldest d"
- *
- * Each process wakes its own. None overtakes: what goes anywhere goes only if
- * no plain one is older, in any process, and a server that is wanted is full
- * for all that came later. ngx_http_kvroute_places.c tells what waits
- * elsewhere. Whether a request is plain is known only when it is its turn: an
- * id may be bound by then, or its server gone. Then it changes lines.
- *
- * In one turn of the loop few are tried, for each try is a choice. Others whose
- * servers are full are no tries, or some would starve behind them.
+ * waits.h has their order. Each process wakes its own.
  */
 #include "ngx_http_kvroute_queue.h"
 
 #include <sys/socket.h>
 
 #include "counters.h"
+#include "ngx_http_kvroute_ctx.h"
 #include "ngx_http_kvroute_look.h"
-#include "ngx_http_kvroute_places.h"
-#include "ngx_http_kvroute_shared.h"
-#include "ngx_http_kvroute_table.h"
-#include "ngx_http_kvroute_time.h"
 #include "ngx_http_kvroute_try.h"
 #include "reason.h"
+#include "shared.h"
 
-enum {
-	POLL_MS = 10,
-	TRIES_MOST = 64          /* in one turn of the loop */
-};
+/* Tests build it with another. */
+#ifndef NGX_HTTP_KVROUTE_YIELD_MS
+#define NGX_HTTP_KVROUTE_YIELD_MS PLACES_YIELD_MS
+#endif
+
+enum { POLL_MS = 10 };
 
 /* ---------------------------------------------------------------- turns --- */
 
-static uint32_t
-since_of(ngx_queue_t *q)
+static ngx_http_kvroute_ctx_t *
+ctx_of(const struct wait *wait)
 {
-	return ngx_http_kvroute_waiter(q)->wait.since;
+	return (ngx_http_kvroute_ctx_t *)((u_char *)(uintptr_t)wait -
+	    offsetof(ngx_http_kvroute_ctx_t, wait.turn));
 }
 
-/* By when they came; again moves it to the line that it now belongs to. */
-static void
-wait_enlist(ngx_http_kvroute_ctx_t *ctx)
+static bool
+has_tried(const struct wait *wait, size_t i)
 {
-	ngx_http_kvroute_srv_conf_t *up = ctx->up;
-	ngx_queue_t *list = ctx->tries > 1 ||
-	    ctx->reason == REASON_STATE_BUSY ? &up->waits.others :
-	    &up->waits.plain, *q;
-
-	if (ctx->wait.waits && ctx->wait.list == list)
-		return;
-	if (ctx->wait.waits) {
-		ngx_queue_remove(&ctx->wait.queue);
-	}
-	ctx->wait.list = list;
-	for (q = ngx_queue_last(list); q != ngx_queue_sentinel(list) &&
-	    ngx_http_kvroute_is_before(ctx->wait.since, since_of(q));
-	    q = ngx_queue_prev(q))
-		continue;
-	ngx_queue_insert_after(q, &ctx->wait.queue);
+	return ngx_http_kvroute_has_tried(ctx_of(wait), i);
 }
 
 void
 ngx_http_kvroute_queue_keep(ngx_http_kvroute_ctx_t *ctx)
 {
-	if (ctx->up->queue == 0)
+	if (ctx->up->fleet.queue == 0)
 		return;
 	ctx->wait.peers = ctx->rrp.peers;
 	ngx_memcpy(ctx->wait.tried, ctx->rrp.tried, ctx->wait.bytes);
-}
-
-void
-ngx_http_kvroute_queue_yield(ngx_http_kvroute_ctx_t *ctx)
-{
-	if (ctx->up->queue == 0)
-		return;
-	if (ctx->wait.since == 0)
-		ctx->wait.since = ngx_http_kvroute_stamp();
-	ngx_http_kvroute_wanted_leave(ctx->up, ctx->wait.since);
-}
-
-bool
-ngx_http_kvroute_queue_lets(ngx_http_kvroute_ctx_t *ctx)
-{
-	ngx_http_kvroute_srv_conf_t *up = ctx->up;
-	uint32_t since = ctx->wait.since, oldest;
-
-	if (up->queue == 0)
-		return true;
-	oldest = ngx_queue_empty(&up->waits.plain) ? since + 1 :
-	    since_of(ngx_queue_head(&up->waits.plain));
-	/* Of those that came at the same time the one that waits. */
-	if (ctx->wait.waits ? ngx_http_kvroute_is_before(oldest, since) :
-	    !ngx_http_kvroute_is_before(since, oldest))
-		return false;
-	return !ngx_http_kvroute_older_elsewhere(up, since);
-}
-
-bool
-ngx_http_kvroute_all_full(const ngx_http_kvroute_srv_conf_t *up)
-{
-	ngx_uint_t i;
-
-	for (i = 0; up->queue > 0 && i < up->n_peers; i++)
-		if (up->known[i].full && !up->known[i].closed)
-			return true;
-	return false;
-}
-
-/* Will there be a server for it? One that has failed is none. */
-static bool
-has_hope(ngx_http_kvroute_ctx_t *ctx)
-{
-	ngx_http_kvroute_srv_conf_t *up = ctx->up;
-	const ngx_http_kvroute_known_t *known;
-	bool kept = ctx->reason == REASON_STATE_BUSY, hope = false;
-
-	ngx_http_kvroute_peers_look(ctx);
-	if (!kept)
-		ctx->wait.wants = 0;
-	else if (ctx->wait.wants == 0) /* it is not known what keeps it */
-		return true;
-	for (known = up->known; known < up->known + up->n_peers; known++) {
-		if (!kept || known->key == ctx->wait.wants)
-			hope |= known->usable || known->full;
-	}
-	return hope;
 }
 
 /* --------------------------------------------------------------- a wait --- */
@@ -175,22 +86,19 @@ wait_end(ngx_http_kvroute_ctx_t *ctx)
 	ngx_http_kvroute_srv_conf_t *up = ctx->up;
 	uint64_t ns;
 
-	if (!ctx->wait.waits)
+	if (ctx->wait.turn.line == NULL)
 		return;
-	ctx->wait.waits = false;
-	ngx_queue_remove(&ctx->wait.queue);
 	if (ctx->wait.fresh) {
 		ngx_queue_remove(&ctx->wait.young);
 	}
 	ctx->wait.fresh = false;
-	up->waits.n--;
-	ngx_http_kvroute_place_write(up);
+	waits_remove(&up->waits.line, &ctx->wait.turn, kvr_clock_now());
 	if (ctx->wait.over.timer_set)
 		ngx_del_timer(&ctx->wait.over);
 	times_set(ctx->request->upstream);
 	ns = (uint64_t)(kvr_clock_now() - ctx->wait.began);
 	ctx->wait.ns += ns;
-	ngx_http_kvroute_waited(up, ns);
+	shared_time(up->fleet.shared, HISTOGRAM_QUEUE, ns);
 }
 
 /* Of the placeholder's pool: it is closed. */
@@ -261,24 +169,10 @@ timed_out(ngx_event_t *event)
 
 	wait_end(ctx);
 	ctx->reason = REASON_QUEUE_TIMEOUT;
-	(void)ngx_atomic_fetch_add(&ctx->up->shared->reasons[ctx->reason], 1);
+	ctx->up->fleet.shared->reasons[ctx->reason]++;
 	ctx->request->upstream->peer.tries = 0;
 	c->write->timedout = 1;
 	c->write->handler(c->write);
-}
-
-/* Is there room for one more? Then it is taken. */
-static bool
-room_take(ngx_http_kvroute_srv_conf_t *up)
-{
-	if (!ngx_http_kvroute_place_have(up))
-		return false;
-	/* Seen by all before it is known whether there is any. */
-	(void)ngx_atomic_fetch_add(&up->waits.place->waiting, 1);
-	if (ngx_http_kvroute_queue_length(up) <= up->queue)
-		return true;
-	ngx_http_kvroute_place_write(up);
-	return false;
 }
 
 static void
@@ -291,19 +185,16 @@ wait_begin(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc)
 	pc->cached = 0;
 	pc->name = ctx->rrp.peers->name;
 	pc->log->action = "waiting for a server that is not full";
-	wait_enlist(ctx);
-	ctx->wait.waits = true;
 	ctx->wait.fresh = true;
 	ngx_queue_insert_tail(&up->waits.fresh, &ctx->wait.young);
 	ctx->wait.began = kvr_clock_now();
-	up->waits.n++;
-	ngx_http_kvroute_place_write(up);
+	waits_add(&up->waits.line, &ctx->wait.turn, ctx->wait.began);
 	ngx_memzero(over, sizeof(*over));
 	over->handler = timed_out;
 	over->data = ctx->wait.hold;
 	over->log = pc->log;
 	ngx_add_timer(over, up->queue_timeout);
-	ngx_http_kvroute_count(up, COUNT_QUEUED, 1);
+	shared_count(up->fleet.shared, COUNT_QUEUED, 1);
 	ngx_post_event(&up->waits.event, &ngx_posted_events);
 }
 
@@ -313,26 +204,29 @@ ngx_http_kvroute_queue_wait(ngx_http_kvroute_ctx_t *ctx,
 {
 	ngx_http_kvroute_srv_conf_t *up = ctx->up;
 
-	if (up->queue == 0)
+	if (up->fleet.queue == 0)
 		return NGX_BUSY;
 	/* As if no server had been asked. */
 	ctx->rrp.peers = ctx->wait.peers;
 	ngx_memcpy(ctx->rrp.tried, ctx->wait.tried, ctx->wait.bytes);
 	pc->name = ctx->rrp.peers->name;
-	if (!has_hope(ctx))
+	ngx_http_kvroute_peers_look(ctx);
+	ctx->wait.turn.kept = ctx->reason == REASON_STATE_BUSY;
+	ctx->wait.turn.retried = ctx->tries > 1;
+	if (!waits_hope(&up->fleet, &ctx->wait.turn))
 		return NGX_BUSY;
-	if (ctx->wait.waits) {
+	if (ctx->wait.turn.line != NULL) {
 		ctx->wait.still = true;
-		wait_enlist(ctx);
+		waits_add(&up->waits.line, &ctx->wait.turn, kvr_clock_now());
 		return NGX_AGAIN;
 	}
-	if (room_take(up)) {
+	if (waits_room(&up->waits.line, kvr_clock_now())) {
 		ctx->wait.hold = placeholder_make(ctx, pc->log);
 		if (ctx->wait.hold != NULL) {
 			wait_begin(ctx, pc);
 			return NGX_AGAIN;
 		}
-		ngx_http_kvroute_place_write(up);
+		waits_write(&up->waits.line, kvr_clock_now());
 	}
 	ctx->reason = REASON_QUEUE_FULL;
 	return NGX_BUSY;
@@ -465,104 +359,21 @@ timers_leave(ngx_queue_t *fresh)
 	}
 }
 
-static bool
-is_first_usable(const ngx_http_kvroute_srv_conf_t *up)
-{
-	ngx_uint_t i;
-
-	for (i = 0; i < up->n_first && !up->known[i].usable; i++)
-		continue;
-	return i < up->n_first;
-}
-
-/* Its server has room, or it need not wait for it any longer. */
-static bool
-kept_has_room(ngx_http_kvroute_ctx_t *ctx)
-{
-	ngx_http_kvroute_srv_conf_t *up = ctx->up;
-	ngx_uint_t i = ctx->wait.wants_at;
-
-	if (i >= up->n_peers || up->known[i].key != ctx->wait.wants)
-		return true; /* peers have changed */
-	return !up->known[i].full || up->known[i].down ||
-	    (i >= up->n_first && is_first_usable(up));
-}
-
-/* Is it worth a try? Up->known is as for one that has tried no server. */
-static bool
-has_room(ngx_http_kvroute_ctx_t *ctx)
-{
-	ngx_http_kvroute_srv_conf_t *up = ctx->up;
-	ngx_uint_t i;
-
-	if (ctx->wait.wants != 0)
-		return kept_has_room(ctx);
-	if (ctx->reason == REASON_STATE_BUSY)
-		return true;
-	for (i = 0; i < up->n_peers; i++) {
-		if (up->known[i].usable && !ngx_http_kvroute_has_tried(ctx, i))
-			return true;
-	}
-	/* None is left: it need not wait. */
-	for (i = 0; i < up->n_peers; i++) {
-		if (up->known[i].full && !ngx_http_kvroute_has_tried(ctx, i))
-			return false;
-	}
-	return true;
-}
-
-/* From q on, the first that is worth a try; NULL: none. */
-static ngx_queue_t *
-next_with_room(ngx_queue_t *list, ngx_queue_t *q)
-{
-	while (q != ngx_queue_sentinel(list) &&
-	    !has_room(ngx_http_kvroute_waiter(q)))
-		q = ngx_queue_next(q);
-	return q == ngx_queue_sentinel(list) ? NULL : q;
-}
-
-/* One that waits on, as it must, keeps the younger plain ones from trying. */
-static ngx_queue_t *
-next_plain(ngx_http_kvroute_srv_conf_t *up, const ngx_queue_t *stuck)
-{
-	ngx_queue_t *q = ngx_queue_head(&up->waits.plain);
-
-	return q == ngx_queue_sentinel(&up->waits.plain) || q == stuck ||
-	    !has_room(ngx_http_kvroute_waiter(q)) ? NULL : q;
-}
-
-/*
- * Wakes those there is room for, the oldest first. True: some may be left, and
- * not all tries were in vain.
- */
+/* Wakes those there is room for, the oldest first; true: again, soon. */
 static bool
 wake_some(ngx_http_kvroute_srv_conf_t *up)
 {
-	ngx_queue_t *from = ngx_queue_head(&up->waits.others);
-	ngx_queue_t *stuck = NULL, *plain, *other;
-	ngx_uint_t n, woken = 0;
+	struct turns turns;
+	struct wait *wait;
 
-	for (n = 0; n < TRIES_MOST; n++) {
+	ngx_memzero(&turns, sizeof(turns));
+	for (;;) {
 		ngx_http_kvroute_room_look(up);
-		plain = next_plain(up, stuck);
-		other = next_with_room(&up->waits.others, from);
-		from = other == NULL ? ngx_queue_sentinel(&up->waits.others) :
-		    other;
-		if (plain == NULL && other == NULL)
-			return false;
-		if (other == NULL || (plain != NULL &&
-		    !ngx_http_kvroute_is_before(since_of(other),
-		    since_of(plain)))) {
-			if (wait_wake(ngx_http_kvroute_waiter(plain)))
-				woken++;
-			else
-				stuck = plain;
-		} else {
-			from = ngx_queue_next(other);
-			woken += wait_wake(ngx_http_kvroute_waiter(other));
-		}
+		wait = waits_turn(&up->waits.line, &turns);
+		if (wait == NULL)
+			return waits_more(&turns);
+		waits_tried(&turns, wait, wait_wake(ctx_of(wait)));
 	}
-	return woken > 0;
 }
 
 static void
@@ -573,37 +384,29 @@ queue_look(ngx_event_t *event)
 
 	timers_leave(&up->waits.fresh);
 	more = wake_some(up);
-	ngx_http_kvroute_place_write(up);
-	if (more && up->waits.n > 0) {
+	waits_write(&up->waits.line, kvr_clock_now());
+	if (more && up->waits.line.n > 0) {
 		ngx_post_event(event, &ngx_posted_next_events);
 	}
-	if (up->waits.n > 0 && !event->timer_set)
+	if (up->waits.line.n > 0 && !event->timer_set)
 		ngx_add_timer(event, POLL_MS);
 }
 
 void
 ngx_http_kvroute_queue_freed(ngx_http_kvroute_srv_conf_t *up)
 {
-	if (up->waits.n > 0) {
+	if (up->waits.line.n > 0) {
 		ngx_post_event(&up->waits.event, &ngx_posted_events);
 	}
 }
 
 /* -------------------------------------------------------- configuration --- */
 
-/* Of the master: servers of before a reload are not those of now. */
-void
-ngx_http_kvroute_queue_prepare(ngx_http_kvroute_srv_conf_t *up)
-{
-	up->waits.life = (uint32_t)ngx_atomic_fetch_add(&up->shared->lives,
-	    1) + 1;
-}
-
 void
 ngx_http_kvroute_queue_begin(ngx_http_kvroute_srv_conf_t *up, ngx_log_t *log)
 {
-	ngx_queue_init(&up->waits.plain);
-	ngx_queue_init(&up->waits.others);
+	up->waits.line.places.yield_ms = NGX_HTTP_KVROUTE_YIELD_MS;
+	up->waits.line.has_tried = has_tried;
 	ngx_queue_init(&up->waits.fresh);
 	up->waits.event.handler = queue_look;
 	up->waits.event.data = up;
@@ -615,7 +418,7 @@ ngx_http_kvroute_queue_begin(ngx_http_kvroute_srv_conf_t *up, ngx_log_t *log)
 bool
 ngx_http_kvroute_queue_make(ngx_http_kvroute_ctx_t *ctx, size_t bytes)
 {
-	if (ctx->up->queue == 0)
+	if (ctx->up->fleet.queue == 0)
 		return true;
 	if (ctx->wait.tried == NULL || bytes > ctx->wait.bytes)
 		ctx->wait.tried = ngx_palloc(ctx->request->pool, bytes + 1);
@@ -634,7 +437,7 @@ ngx_http_kvroute_queue_check(ngx_conf_t *cf, ngx_http_kvroute_srv_conf_t *up)
 		if (server[i].max_conns > 0)
 			break;
 	}
-	if (up->queue > 0 && i == up->upstream->servers->nelts)
+	if (up->fleet.queue > 0 && i == up->upstream->servers->nelts)
 		ngx_conf_log_error(NGX_LOG_WARN, cf, 0, "\"queue=\" of "
 		    "upstream \"%V\" has no effect: no server of it has "
 		    "\"max_conns=\"", &up->upstream->host);

@@ -5,23 +5,16 @@
 
 #include "ngx_http_kvroute_conf.h"
 
-/* Of the master; then of each process. */
-void ngx_http_kvroute_queue_prepare(ngx_http_kvroute_srv_conf_t *up);
+/* Of each process. */
 void ngx_http_kvroute_queue_begin(ngx_http_kvroute_srv_conf_t *up,
     ngx_log_t *log);
 /* For a request, with so many bytes of tried peers; false: no memory. */
 bool ngx_http_kvroute_queue_make(ngx_http_kvroute_ctx_t *ctx, size_t bytes);
 /* Before a choice: what is known of peers, to return to. */
 void ngx_http_kvroute_queue_keep(ngx_http_kvroute_ctx_t *ctx);
-/* Servers that older ones wait for are full for it. */
-void ngx_http_kvroute_queue_yield(ngx_http_kvroute_ctx_t *ctx);
-/* Is it its turn to go anywhere? */
-bool ngx_http_kvroute_queue_lets(ngx_http_kvroute_ctx_t *ctx);
 /* A choice gave no peer. NGX_AGAIN: the request waits, else NGX_BUSY. */
 ngx_int_t ngx_http_kvroute_queue_wait(ngx_http_kvroute_ctx_t *ctx,
     ngx_peer_connection_t *pc);
-/* Are there servers in use, and all of them full? */
-bool ngx_http_kvroute_all_full(const ngx_http_kvroute_srv_conf_t *up);
 /* A peer was given back. */
 void ngx_http_kvroute_queue_freed(ngx_http_kvroute_srv_conf_t *up);
 /* Warns if it cannot have an effect. */

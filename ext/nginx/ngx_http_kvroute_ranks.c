@@ -2,32 +2,37 @@
 /*
  * ngx_http_kvroute_ranks.c - data-parallel ranks of engines that have one
  * address: workers of one name. nginx knows the address; the engine learns of
- * the rank by a header.
+ * the rank by a header, and of a server that prefills by another.
  *
  * The proxy module makes the head of the request before a server is chosen,
- * and each try may choose another rank. So the head is copied once, without
- * lines of that name, and its end is written anew at each choice:
+ * and each try may choose others. So the head is copied once, without lines of
+ * these names, and its end is written anew at each choice:
  *
  *   POST /v1/... HTTP/1.1 CRLF
  *   Host: engines CRLF
  *   ... CRLF                       <-- at
  *   X-Data-Parallel-Rank: 3 CRLF       only if a rank was chosen
+ *   X-Prefiller-Host-Port: ... CRLF    only if another server prefills
  *   CRLF                               rest: and what else was in the buffer
  *
  * nginx sends a buffer from its start at each try, after the choice. If nothing
- * was predicted, there is no such line, and the engine chooses. What a client,
- * or proxy_set_header, says in a header of that name never passes.
+ * was predicted, there is no such line, and the engine chooses. A header of
+ * these names of a client, or of proxy_set_header, never passes: where servers
+ * have ranks, or roles.
  */
 #include "ngx_http_kvroute_ranks.h"
 
+#include "lacking.h"
 #include "ngx_http_kvroute_ctx.h"
 #include "ngx_http_kvroute_edit.h"
+#include "ngx_http_kvroute_find.h"
 #include "ngx_http_kvroute_server.h"
+#include "ngx_http_kvroute_try.h"
+#include "ngx_http_kvroute_who.h"
 #include "reason.h"
 
-enum { RANKS_MAX = 1024 };
-
 static ngx_str_t header = ngx_string("X-Data-Parallel-Rank");
+static ngx_str_t prefill = ngx_string("X-Prefiller-Host-Port");
 
 /* -------------------------------------------------------- configuration --- */
 
@@ -40,11 +45,11 @@ ranks_least(ngx_http_kvroute_srv_conf_t *up,
 	ngx_uint_t n = 0;
 
 	for (peer = peers->peer; peer != NULL; peer = peer->next)
-		n += ngx_http_kvroute_ranks_of(ngx_http_kvroute_server_of(up,
+		n += known_ranks(ngx_http_kvroute_server_of(up,
 		    peer));
 #if (NGX_HTTP_KVROUTE_RESOLVE)
 	for (peer = peers->resolve; peer != NULL; peer = peer->next)
-		n += ngx_http_kvroute_ranks_of(ngx_http_kvroute_server_of(up,
+		n += known_ranks(ngx_http_kvroute_server_of(up,
 		    peer));
 #endif
 	return n;
@@ -56,15 +61,14 @@ ngx_http_kvroute_ranks_check(ngx_conf_t *cf, ngx_http_kvroute_srv_conf_t *up)
 	ngx_http_upstream_rr_peers_t *peers = up->upstream->peer.data;
 	ngx_uint_t n = 0;
 
-	if (!up->ranked)
-		return NGX_OK;
 	for (; peers != NULL; peers = peers->next)
 		n += ranks_least(up, peers);
 	if (n <= up->options.max_workers)
 		return NGX_OK;
 	ngx_log_error(NGX_LOG_EMERG, cf->log, 0, "kvroute of upstream \"%V\": "
-	    "its servers have %ui ranks, more than its %uD workers: give "
-	    "\"kvroute\" workers=%ui", &up->upstream->host, n,
+	    "its servers %s %ui%s, more than its %uD workers: give "
+	    "\"kvroute\" workers=%ui", &up->upstream->host,
+	    up->ranked ? "have" : "are", n, up->ranked ? " ranks" : "",
 	    up->options.max_workers, n);
 	return NGX_ERROR;
 }
@@ -72,29 +76,25 @@ ngx_http_kvroute_ranks_check(ngx_conf_t *cf, ngx_http_kvroute_srv_conf_t *up)
 /* ------------------------------------------------------------- the head --- */
 
 static bool
-is_rank_line(const u_char *p, const u_char *end)
+is_ours(const ngx_http_kvroute_srv_conf_t *up, const u_char *p,
+    const u_char *end)
 {
-	return (size_t)(end - p) > header.len && p[header.len] == ':' &&
-	    ngx_strncasecmp((u_char *)p, header.data, header.len) == 0;
-}
-
-static u_char *
-line_behind(u_char *p, u_char *last)
-{
-	while (p < last && *p != '\n')
-		p++;
-	return p < last ? p + 1 : last;
+	return (up->ranked &&
+	    ngx_http_kvroute_line_is(p, end, (char *)header.data)) ||
+	    (up->parted &&
+	    ngx_http_kvroute_line_is(p, end, (char *)prefill.data));
 }
 
 /* Copies the head without such lines; returns where its empty line is. */
 static u_char *
-head_copy(ngx_buf_t *to, ngx_buf_t *from)
+head_copy(const ngx_http_kvroute_srv_conf_t *up, ngx_buf_t *to,
+    ngx_buf_t *from)
 {
 	u_char *p = from->pos, *end;
 
 	for (; p < from->last && *p != '\r'; p = end) {
-		end = line_behind(p, from->last);
-		if (!is_rank_line(p, end))
+		end = ngx_http_kvroute_line_end(p, from->last);
+		if (!is_ours(up, p, end))
 			to->last = ngx_cpymem(to->last, p, (size_t)(end - p));
 	}
 	return p;
@@ -107,20 +107,22 @@ ngx_http_kvroute_rank_prepare(ngx_http_kvroute_ctx_t *ctx)
 	ngx_buf_t *head, *b;
 	u_char *rest;
 
-	if (!ctx->up->ranked)
+	if (!ctx->up->ranked && !ctx->up->parted)
 		return NGX_OK;
 	if (!ngx_http_kvroute_request_editable(r)) {
 		ngx_log_error(NGX_LOG_WARN, r->connection->log, 0, "kvroute: "
-		    "ranks= is for proxy_pass: nothing is predicted here");
+		    "%s= is for proxy_pass with HTTP/1.1: nothing is "
+		    "predicted here", ctx->up->ranked ? "ranks" : "role");
 		ctx->opinion = REASON_FAILED;
 		return NGX_OK;
 	}
 	head = r->upstream->request_bufs->buf;
 	b = ngx_create_temp_buf(r->pool, (size_t)(head->last - head->pos) +
-	    header.len + sizeof(": \r\n") + NGX_INT32_LEN);
+	    header.len + sizeof(": \r\n") + NGX_INT32_LEN +
+	    prefill.len + sizeof(": \r\n") + KVR_NAME_MAX);
 	if (b == NULL)
 		return NGX_ERROR;
-	rest = head_copy(b, head);
+	rest = head_copy(ctx->up, b, head);
 	ctx->rank_head = b;
 	ctx->rank_at = b->last;
 	ctx->rank_rest.data = rest;
@@ -141,26 +143,25 @@ ngx_http_kvroute_rank_write(ngx_http_kvroute_ctx_t *ctx)
 		return;
 	if (ctx->rank >= 0)
 		p = ngx_sprintf(p, "%V: %i\r\n", &header, ctx->rank);
+	if (ctx->prefill.name.len > 0)
+		p = ngx_sprintf(p, "%V: %V\r\n", &prefill,
+		    &ctx->prefill.name);
 	p = ngx_cpymem(p, ctx->rank_rest.data, ctx->rank_rest.len);
 	ctx->rank_head->last = p;
 }
 
-/* --------------------------------------------------------------- names --- */
+/* ------------------------------------------------------------- lacking --- */
 
-bool
-ngx_http_kvroute_rank_split(ngx_str_t *name, uint32_t *rank)
+void
+ngx_http_kvroute_rank_answered(ngx_http_kvroute_ctx_t *ctx, ngx_uint_t status)
 {
-	size_t at = name->len;
-	ngx_int_t n;
+	struct fleet *f = &ctx->up->fleet;
+	uint32_t rank = (uint32_t)ctx->rank;
+	size_t i;
 
-	while (at > 0 && name->data[at - 1] != '@')
-		at--;
-	if (at <= 1)
-		return false;
-	n = ngx_atoi(name->data + at, name->len - at);
-	if (n == NGX_ERROR || n >= RANKS_MAX)
-		return false;
-	*rank = (uint32_t)n;
-	name->len = at - 1;
-	return true;
+	if (ctx->rank < 0 || (i = ngx_http_kvroute_taken_peer(ctx)) ==
+	    f->n_known || !lacking_answered(f, i, rank, (unsigned)status))
+		return;
+	lacking_refused(f, i, rank, ngx_http_kvroute_digest_of(ctx),
+	    ngx_http_kvroute_client_of(ctx), ctx->request->connection->log);
 }

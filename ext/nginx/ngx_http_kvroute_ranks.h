@@ -15,7 +15,8 @@ ngx_int_t ngx_http_kvroute_ranks_check(ngx_conf_t *cf,
 ngx_int_t ngx_http_kvroute_rank_prepare(ngx_http_kvroute_ctx_t *ctx);
 /* and writes the chosen one there, or none. */
 void ngx_http_kvroute_rank_write(ngx_http_kvroute_ctx_t *ctx);
-/* ADDRESS@RANK: cuts the name. False: it is another name. */
-bool ngx_http_kvroute_rank_split(ngx_str_t *name, uint32_t *rank);
+/* The engine answers a request that names a rank: it may lack that. */
+void ngx_http_kvroute_rank_answered(ngx_http_kvroute_ctx_t *ctx,
+    ngx_uint_t status);
 
 #endif

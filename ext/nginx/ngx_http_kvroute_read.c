@@ -41,9 +41,11 @@
 #include "counters.h"
 #include "endpoint.h"
 #include "ngx_http_kvroute_ctx.h"
+#include "ngx_http_kvroute_find.h"
+#include "ngx_http_kvroute_path.h"
 #include "ngx_http_kvroute_reader.h"
-#include "ngx_http_kvroute_shared.h"
 #include "ngx_http_kvroute_time.h"
+#include "shared.h"
 
 /*
  * Tests build it with others, so that no time decides what they see, and with
@@ -133,7 +135,7 @@ queue_step(void)
 	ngx_queue_remove(&reader->queue);
 	more = ngx_http_kvroute_reader_piece(reader);
 	if (more)
-		ngx_http_kvroute_count(reader->up, COUNT_PIECES, 1);
+		shared_count(reader->up->fleet.shared, COUNT_PIECES, 1);
 	else
 		ngx_http_kvroute_reader_end(reader);
 	reader->ns += ngx_http_kvroute_spent(reader->up, began);
@@ -198,23 +200,11 @@ client_look(ngx_http_request_t *r)
 		ngx_http_test_reading(r);
 	/* Then the request ends, if it has not yet: its reader may be gone. */
 	if (c->error) {
-		ngx_http_kvroute_count(up, COUNT_CLIENTS_LEFT, 1);
+		shared_count(up->fleet.shared, COUNT_CLIENTS_LEFT, 1);
 		return;
 	}
 	reader->held = true;
 	ngx_queue_insert_tail(&loop.queue, &reader->queue);
-}
-
-/* NULL: this nginx has none. Modules that are linked statically have names. */
-static ngx_module_t *
-module_called(const char *name)
-{
-	ngx_uint_t i;
-
-	for (i = 0; ngx_cycle->modules[i] != NULL; i++)
-		if (ngx_strcmp(ngx_cycle->modules[i]->name, name) == 0)
-			return ngx_cycle->modules[i];
-	return NULL;
 }
 
 /*
@@ -228,7 +218,8 @@ upstream_conf(ngx_http_request_t *r)
 
 	if (r->upstream != NULL)
 		return r->upstream->conf;
-	proxy = module_called("ngx_http_proxy_module");
+	proxy = ngx_cycle->modules[ngx_http_kvroute_module_find(
+	    ngx_cycle->modules, "ngx_http_proxy_module")];
 	return proxy == NULL ? NULL : r->loc_conf[proxy->ctx_index];
 }
 
@@ -261,7 +252,7 @@ ngx_http_kvroute_hold(ngx_http_kvroute_reader_t *reader,
 	reader->then = then;
 	reader->held = true;
 	ngx_queue_insert_tail(&loop.queue, &reader->queue);
-	ngx_http_kvroute_count(reader->up, COUNT_HELD, 1);
+	shared_count(reader->up->fleet.shared, COUNT_HELD, 1);
 	turn_ask();
 	return true;
 }
@@ -290,15 +281,14 @@ ngx_http_kvroute_lender(ngx_http_request_t *r)
 {
 	ngx_http_kvroute_main_conf_t *main = ngx_http_get_module_main_conf(r,
 	    ngx_http_upstream_kvroute_module);
-	ngx_http_kvroute_loc_conf_t *loc = ngx_http_get_module_loc_conf(r,
-	    ngx_http_upstream_kvroute_module);
+	ngx_http_kvroute_loc_conf_t *loc = ngx_http_kvroute_loc(r);
 	ngx_http_kvroute_srv_conf_t **ups = main->upstreams.elts;
 	ngx_uint_t i;
 
-	if (loc->seen != NULL && loc->seen->shared != NULL)
+	if (loc->seen != NULL && loc->seen->fleet.shared != NULL)
 		return loc->seen;
 	for (i = 0; i < main->upstreams.nelts; i++) {
-		if (ups[i]->shared != NULL)
+		if (ups[i]->fleet.shared != NULL)
 			return ups[i];
 	}
 	return NULL;
@@ -308,11 +298,10 @@ ngx_http_kvroute_lender(ngx_http_request_t *r)
 static ngx_http_kvroute_reader_t *
 reader_ask(ngx_http_request_t *r, ngx_http_kvroute_srv_conf_t *up)
 {
-	enum endpoint endpoint = endpoint_of((const char *)r->uri.data,
-	    r->uri.len);
+	enum endpoint endpoint = ngx_http_kvroute_endpoint(r);
 	size_t size = ngx_http_kvroute_body_size(r);
 
-	if (up == NULL || up->kvr == NULL || endpoint == ENDPOINT_OTHER ||
+	if (up == NULL || up->fleet.kvr == NULL || endpoint == ENDPOINT_OTHER ||
 	    size == 0 || ngx_http_kvroute_is_now(size) ||
 	    ngx_http_kvroute_bypassed(r))
 		return NULL;
@@ -399,8 +388,7 @@ ngx_http_kvroute_phases_go_on(ngx_http_request_t *r)
 ngx_int_t
 ngx_http_kvroute_read_ahead(ngx_http_request_t *r)
 {
-	ngx_http_kvroute_loc_conf_t *loc = ngx_http_get_module_loc_conf(r,
-	    ngx_http_upstream_kvroute_module);
+	ngx_http_kvroute_loc_conf_t *loc = ngx_http_kvroute_loc(r);
 	ngx_http_kvroute_reader_t *reader;
 
 	if (loc->seen == NULL || r != r->main || r->request_body == NULL ||
@@ -425,14 +413,14 @@ ngx_http_kvroute_read_ahead(ngx_http_request_t *r)
 static bool
 is_fitting(const ngx_http_kvroute_reader_t *reader, ngx_http_kvroute_ctx_t *ctx)
 {
-	ngx_http_kvroute_loc_conf_t *loc = ngx_http_get_module_loc_conf(
-	    ctx->request, ngx_http_upstream_kvroute_module);
+	ngx_http_kvroute_loc_conf_t *loc = ngx_http_kvroute_loc(ctx->request);
 
 	return is_unused(reader, ctx->request) &&
 	    (reader->early || reader->up == ctx->up) &&
 	    reader->endpoint == ctx->endpoint &&
 	    reader->most == loc->max_body &&
-	    reader->reasoning == loc->reasoning;
+	    reader->reasoning == loc->reasoning &&
+	    reader->ignored == loc->ignored;
 }
 
 bool
@@ -459,7 +447,7 @@ prompt_make(ngx_http_kvroute_reader_t *reader, ngx_http_kvroute_ctx_t *ctx)
 
 	reader->up = ctx->up;
 	reader->early = false;
-	reader->prompt = ngx_http_kvroute_prompt_take(ctx->up);
+	reader->prompt = spare_prompt(ctx->up->spares, ctx->up->fleet.kvr);
 	if (reader->prompt == NULL)
 		return false;
 	reader->outcome = body_prompt(reader->body, reader->prompt);

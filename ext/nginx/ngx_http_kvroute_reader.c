@@ -18,108 +18,25 @@
 #include "body.h"
 #include "counters.h"
 #include "endpoint.h"
+#include "ngx_http_kvroute_front.h"
 #include "ngx_http_kvroute_kept.h"
-#include "ngx_http_kvroute_shared.h"
 #include "salt.h"
+#include "shared.h"
 
 /* Tests build it with another. */
 #ifndef NGX_HTTP_KVROUTE_PIECE
 #define NGX_HTTP_KVROUTE_PIECE 65536
 #endif
 
-enum {
-	PIECE = NGX_HTTP_KVROUTE_PIECE,
-	BODIES = 8,
-	PROMPTS = 64,
-	KEEP_BYTES = 1 << 20    /* spare prompts are of shorter bodies */
-};
-
-struct ngx_http_kvroute_spares_s {
-	struct body *bodies[BODIES];
-	struct kvr_prompt *prompts[PROMPTS];
-	ngx_uint_t n_bodies, n_prompts;
-};
-
-/* --------------------------------------------------------------- spares --- */
-
-ngx_http_kvroute_spares_t *
-ngx_http_kvroute_spares_new(ngx_pool_t *pool)
-{
-	return ngx_pcalloc(pool, sizeof(ngx_http_kvroute_spares_t));
-}
-
-void
-ngx_http_kvroute_spares_free(ngx_http_kvroute_spares_t *spares)
-{
-	while (spares->n_bodies > 0)
-		body_free(spares->bodies[--spares->n_bodies]);
-	while (spares->n_prompts > 0)
-		kvr_prompt_free(spares->prompts[--spares->n_prompts]);
-}
-
-struct body *
-ngx_http_kvroute_body_take(ngx_http_kvroute_srv_conf_t *up)
-{
-	ngx_http_kvroute_spares_t *spares = up->spare.readers;
-
-	return spares->n_bodies > 0 ? spares->bodies[--spares->n_bodies] :
-	    body_new();
-}
-
-void
-ngx_http_kvroute_body_put(ngx_http_kvroute_srv_conf_t *up, struct body *body)
-{
-	ngx_http_kvroute_spares_t *spares = up->spare.readers;
-
-	if (body == NULL)
-		return;
-	body_trim(body);
-	if (spares->n_bodies < BODIES)
-		spares->bodies[spares->n_bodies++] = body;
-	else
-		body_free(body);
-}
-
-struct kvr_prompt *
-ngx_http_kvroute_prompt_take(ngx_http_kvroute_srv_conf_t *up)
-{
-	ngx_http_kvroute_spares_t *spares = up->spare.readers;
-	struct kvr_prompt *prompt;
-
-	if (spares->n_prompts > 0)
-		return spares->prompts[--spares->n_prompts];
-	return kvr_prompt_new(up->kvr, &prompt) == KVR_OK ? prompt : NULL;
-}
-
-void
-ngx_http_kvroute_prompt_put(ngx_http_kvroute_srv_conf_t *up,
-    struct kvr_prompt *prompt)
-{
-	ngx_http_kvroute_spares_t *spares = up->spare.readers;
-
-	if (prompt != NULL && spares->n_prompts < PROMPTS)
-		spares->prompts[spares->n_prompts++] = prompt;
-	else
-		kvr_prompt_free(prompt);
-}
+enum { PIECE = NGX_HTTP_KVROUTE_PIECE };
 
 void
 ngx_http_kvroute_reader_body_leave(ngx_http_kvroute_reader_t *reader)
 {
-	ngx_http_kvroute_body_put(reader->up, reader->body);
+	spare_body_back(reader->up->spares, reader->body);
 	reader->body = NULL;
 	reader->facts.model = NULL;
 	ngx_memzero(reader->facts.id, sizeof(reader->facts.id));
-}
-
-static void
-prompt_leave(ngx_http_kvroute_reader_t *reader)
-{
-	if (reader->most - reader->left <= KEEP_BYTES)
-		ngx_http_kvroute_prompt_put(reader->up, reader->prompt);
-	else
-		kvr_prompt_free(reader->prompt);
-	reader->prompt = NULL;
 }
 
 void
@@ -130,7 +47,8 @@ ngx_http_kvroute_reader_leave(ngx_http_kvroute_reader_t *reader)
 	}
 	reader->held = false;
 	ngx_http_kvroute_reader_body_leave(reader);
-	prompt_leave(reader);
+	spare_prompt_back(reader->up->spares, reader->prompt);
+	reader->prompt = NULL;
 }
 
 /* --------------------------------------------------------------- reader --- */
@@ -178,8 +96,7 @@ ngx_http_kvroute_body_size(ngx_http_request_t *r)
 bool
 ngx_http_kvroute_bypassed(ngx_http_request_t *r)
 {
-	ngx_http_kvroute_loc_conf_t *loc = ngx_http_get_module_loc_conf(r,
-	    ngx_http_upstream_kvroute_module);
+	ngx_http_kvroute_loc_conf_t *loc = ngx_http_kvroute_loc(r);
 
 	return ngx_http_test_predicates(r, loc->bypass) == NGX_DECLINED;
 }
@@ -188,18 +105,19 @@ bool
 ngx_http_kvroute_reader_begin(ngx_http_kvroute_reader_t *reader)
 {
 	ngx_http_request_t *r = reader->request;
-	ngx_http_kvroute_loc_conf_t *loc = ngx_http_get_module_loc_conf(r,
-	    ngx_http_upstream_kvroute_module);
+	ngx_http_kvroute_loc_conf_t *loc = ngx_http_kvroute_loc(r);
 
 	reader->from = reader->link = r->request_body->bufs;
 	reader->at = 0;
+	reader->given = 0;
 	if (reader->salt != NULL) {
 		reader->most = reader->left = ngx_http_kvroute_body_size(r);
 		return true;
 	}
-	reader->body = ngx_http_kvroute_body_take(reader->up);
+	reader->body = spare_body(reader->up->spares);
 	if (!reader->early)
-		reader->prompt = ngx_http_kvroute_prompt_take(reader->up);
+		reader->prompt = spare_prompt(reader->up->spares,
+		    reader->up->fleet.kvr);
 	if (reader->body == NULL ||
 	    (!reader->early && reader->prompt == NULL)) {
 		ngx_http_kvroute_reader_leave(reader);
@@ -207,6 +125,10 @@ ngx_http_kvroute_reader_begin(ngx_http_kvroute_reader_t *reader)
 	}
 	reader->most = reader->left = loc->max_body;
 	reader->reasoning = loc->reasoning;
+	reader->ignored = loc->ignored;
+	if (loc->ignored != NULL)
+		body_ignore(reader->body, ngx_http_kvroute_line_ignored,
+		    loc->ignored);
 	body_reasoning(reader->body,
 	    loc->reasoning == NGX_HTTP_KVROUTE_KEEP);
 	body_begin(reader->body, reader->prompt, reader->endpoint);
@@ -255,7 +177,10 @@ ngx_http_kvroute_reader_piece(ngx_http_kvroute_reader_t *reader)
 	else if (n == 0)
 		body_cut(reader->body);
 	reader->at += (off_t)n;
-	reader->left -= n;
+	reader->given += n;
+	reader->left = reader->most - reader->given;
+	if (reader->salt == NULL)
+		reader->left += (size_t)body_beside(reader->body);
 	return n > 0;
 }
 
@@ -266,8 +191,8 @@ ngx_http_kvroute_reader_end(ngx_http_kvroute_reader_t *reader)
 	if (reader->salt != NULL)
 		return;
 	reader->outcome = body_end(reader->body, &reader->facts);
-	if (reader->up->shared != NULL)
-		ngx_http_kvroute_count(reader->up, COUNT_READ, 1);
+	if (reader->up->fleet.shared != NULL)
+		shared_count(reader->up->fleet.shared, COUNT_READ, 1);
 }
 
 /* It went elsewhere, or its prompt is not needed. */

@@ -27,7 +27,9 @@ struct ngx_http_kvroute_reader_s {
 	ngx_chain_t *link;      /* next to be read, and from where in it */
 	off_t at;
 	size_t most, left;      /* of kvroute_max_body */
-	ngx_uint_t reasoning;   /* as of its location */
+	size_t given;           /* bytes that were read */
+	ngx_uint_t reasoning;   /* as of its location, */
+	ngx_array_t *ignored;   /* likewise */
 	enum body_outcome outcome;
 	struct body_facts facts; /* the model is that of `body` */
 	struct kvr_scope scope; /* once the prompt has its end */
@@ -46,17 +48,6 @@ void ngx_http_kvroute_reader_end(ngx_http_kvroute_reader_t *reader);
 /* Gives back the parser, or all; again is no error. */
 void ngx_http_kvroute_reader_body_leave(ngx_http_kvroute_reader_t *reader);
 void ngx_http_kvroute_reader_leave(ngx_http_kvroute_reader_t *reader);
-ngx_http_kvroute_spares_t *ngx_http_kvroute_spares_new(ngx_pool_t *pool);
-void ngx_http_kvroute_spares_free(ngx_http_kvroute_spares_t *spares);
-/* One of the spares, or a new one; NULL: no memory. */
-struct body *ngx_http_kvroute_body_take(ngx_http_kvroute_srv_conf_t *up);
-void ngx_http_kvroute_body_put(ngx_http_kvroute_srv_conf_t *up,
-    struct body *body);
-struct kvr_prompt *ngx_http_kvroute_prompt_take(
-    ngx_http_kvroute_srv_conf_t *up);
-/* It must not be large. */
-void ngx_http_kvroute_prompt_put(ngx_http_kvroute_srv_conf_t *up,
-    struct kvr_prompt *prompt);
 size_t ngx_http_kvroute_body_size(ngx_http_request_t *r);
 /* By kvroute_bypass, as it is now. */
 bool ngx_http_kvroute_bypassed(ngx_http_request_t *r);

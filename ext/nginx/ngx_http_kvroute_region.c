@@ -9,29 +9,23 @@
  */
 #include "ngx_http_kvroute_region.h"
 
-#include "answer.h"
 #include "body.h"
-#include "ngx_http_kvroute_capacity.h"
 #include "ngx_http_kvroute_end.h"
-#include "ngx_http_kvroute_extend.h"
 #include "ngx_http_kvroute_follow.h"
 #include "ngx_http_kvroute_health.h"
-#include "ngx_http_kvroute_places.h"
 #include "ngx_http_kvroute_poll.h"
 #include "ngx_http_kvroute_queue.h"
 #include "ngx_http_kvroute_read.h"
-#include "ngx_http_kvroute_reader.h"
-#include "ngx_http_kvroute_replicas.h"
-#include "ngx_http_kvroute_shared.h"
+#include "ngx_http_kvroute_server.h"
+#include "ngx_http_kvroute_table.h"
 #include "ngx_http_kvroute_time.h"
-#include "ngx_http_kvroute_workers.h"
 #include "ngx_http_kvroute_zone.h"
+#include "replicas.h"
+#include "shared.h"
 
 enum {
 	HOLD_BYTES = 6,     /* about what a block held by a worker takes */
 	BYTES_PER_TOKEN = 4,
-	OWNERS = 64,        /* looked at in one go */
-	PIECES = 64,        /* of the library's work, likewise */
 	WATCH_MS = 1000,
 	WATCH_SOON_MS = 10, /* if there is more to do */
 	LEAVE_TRIES = 100,  /* a millisecond each */
@@ -117,7 +111,8 @@ region_sync(ngx_http_kvroute_srv_conf_t *up, struct kvr *k, ngx_log_t *log)
 
 	if (error != KVR_OK)
 		(void)ngx_http_kvroute_complain(log, up, "policy", error);
-	ngx_http_kvroute_workers_sync(up, k, log);
+	members_sync(&up->fleet, &up->follow.members, k, log);
+	ngx_http_kvroute_servers_check(up, log);
 }
 
 static void
@@ -159,95 +154,10 @@ ngx_http_kvroute_regions_prepare(ngx_cycle_t *cycle)
 	ups = main->upstreams.elts;
 	for (i = 0; i < main->upstreams.nelts; i++) {
 		ngx_http_kvroute_health_prepare(ups[i], cycle->log);
-		ngx_http_kvroute_queue_prepare(ups[i]);
+		waits_prepare(&ups[i]->waits.line);
 		region_prepare(ups[i], cycle->log);
 	}
 	return NGX_OK;
-}
-
-/* --------------------------------------------------------------- owners --- */
-
-/*
- * An owner is a process: its pid, and above it the pid namespace, because a
- * region file may be shared with another container.
- */
-static uint64_t
-owner_of(ngx_pid_t pid)
-{
-	struct stat room;
-
-	if (stat("/proc/self/ns/pid", &room) != 0)
-		room.st_ino = 0;
-	return (uint64_t)room.st_ino << 32 | (uint32_t)pid;
-}
-
-/* Is it a process of this namespace that has ended? */
-static bool
-has_died(const ngx_http_kvroute_srv_conf_t *up, uint64_t owner)
-{
-	ngx_pid_t pid = (ngx_pid_t)(owner & 0xffffffff);
-
-	if (ngx_http_kvroute_is_brought(owner))
-		return up->owners.silent;
-	return owner >> 32 == up->owners.self >> 32 && pid > 0 &&
-	    kill(pid, 0) == -1 && ngx_errno == ESRCH;
-}
-
-/*
- * Ends more requests of up->owners.dead, as many as fit between two
- * events; false if some are left.
- */
-static bool
-reap_some(ngx_http_kvroute_srv_conf_t *up, ngx_log_t *log)
-{
-	ngx_uint_t pieces = PIECES;
-	uint32_t ended, all = 0;
-	int error;
-
-	do {
-		error = kvr_owner_reap(up->kvr, up->owners.dead,
-		    kvr_clock_now(), &up->owners.reaped, &ended);
-		if (error == KVR_OK)
-			all += ended;
-	} while (error == KVR_OK && up->owners.reaped != 0 && --pieces > 0);
-	if (all > 0 && !ngx_http_kvroute_is_brought(up->owners.dead))
-		ngx_log_error(NGX_LOG_NOTICE, log, 0, "kvroute of "
-		    "upstream \"%V\": ended %uD requests of process %P that "
-		    "died", &up->upstream->host, all,
-		    (ngx_pid_t)(up->owners.dead & 0xffffffff));
-	if (error != KVR_OK || up->owners.reaped != 0)
-		return false;
-	up->owners.dead = 0;
-	return true;
-}
-
-/* Looks at the next owners; false if there is more to do soon. */
-static bool
-reap_dead(ngx_http_kvroute_srv_conf_t *up, ngx_log_t *log)
-{
-	uint64_t owners[OWNERS];
-	ngx_uint_t pieces = PIECES;
-	size_t n, i;
-
-	/* kvroute-sync may be back. */
-	if (up->owners.dead != 0 && !has_died(up, up->owners.dead))
-		up->owners.dead = 0;
-	if (up->owners.dead != 0 && !reap_some(up, log))
-		return false;
-	do {
-		if (kvr_owner_list(up->kvr, &up->owners.listed, owners, OWNERS,
-		    &n) != KVR_OK)
-			return true;
-		for (i = 0; i < n; i++) {
-			if (!has_died(up, owners[i]))
-				continue;
-			up->owners.dead = owners[i];
-			up->owners.reaped = 0;
-			if (!reap_some(up, log))
-				return false;
-		}
-	} while (up->owners.listed != 0 && --pieces > 0);
-	return up->owners.listed == 0;
 }
 
 /* ------------------------------------------------------------ the timer --- */
@@ -256,18 +166,15 @@ static int
 region_attach(ngx_http_kvroute_srv_conf_t *up)
 {
 	struct kvr *k;
-	uint64_t reaped = 0;
 	int error = ngx_http_kvroute_region_open(up, false, &k);
 
 	if (error != KVR_OK)
 		return error;
 	(void)kvr_nowait_set(k, 1);
-	up->kvr = k;
-	up->owners.self = owner_of(ngx_pid);
-	/* In a container a process may have the pid of a dead one. */
-	while (kvr_owner_reap(k, up->owners.self, kvr_clock_now(), &reaped,
-	    NULL) == KVR_OK && reaped != 0)
-		continue;
+	up->fleet.kvr = up->writes.k = k;
+	up->writes.shared = up->fleet.shared;
+	up->writes.spares = up->spares;
+	replicas_begin(&up->fleet, &up->owners.seen, kvr_clock_now());
 	return KVR_OK;
 }
 
@@ -278,7 +185,6 @@ join_again(ngx_http_kvroute_srv_conf_t *up, ngx_log_t *log)
 		return false;
 	ngx_log_error(NGX_LOG_NOTICE, log, 0, "kvroute of upstream \"%V\": "
 	    "the region is there now", &up->upstream->host);
-	ngx_http_kvroute_asks_begin(up, up->cycle);
 	ngx_http_kvroute_polls_begin(up, up->cycle);
 	return true;
 }
@@ -292,16 +198,16 @@ owners_watch(ngx_event_t *event)
 	bool done;
 	size_t n;
 
-	if (up->kvr == NULL && !join_again(up, event->log)) {
+	if (up->fleet.kvr == NULL && !join_again(up, event->log)) {
 		ngx_add_timer(event, WATCH_MS);
 		return;
 	}
 	ngx_http_kvroute_peers_follow(up, event->log);
 	/* What the master could not do, once the lock is free. */
 	if (up->owners.behind &&
-	    kvr_owner_list(up->kvr, &from, &owner, 1, &n) == KVR_OK) {
+	    kvr_owner_list(up->fleet.kvr, &from, &owner, 1, &n) == KVR_OK) {
 		up->owners.behind = false;
-		region_sync(up, up->kvr, event->log);
+		region_sync(up, up->fleet.kvr, event->log);
 	}
 	ngx_http_kvroute_peers_join(up, event->log);
 	ngx_http_kvroute_peers_leave(up, event->log);
@@ -310,9 +216,10 @@ owners_watch(ngx_event_t *event)
 	 * next request looks again.
 	 */
 	if (up->path.len > 0)
-		up->epoch = up->shared->epoch - 1;
-	done = ngx_http_kvroute_replicas_watch(up, event->log);
-	done = reap_dead(up, event->log) && done;
+		up->fleet.epoch = up->fleet.shared->epoch - 1;
+	ngx_http_kvroute_stale_book(up);
+	done = replicas_watch(&up->fleet, &up->owners.seen, kvr_clock_now(),
+	    event->log);
 	ngx_add_timer(event, done ? WATCH_MS : WATCH_SOON_MS);
 }
 
@@ -338,21 +245,21 @@ region_join(ngx_http_kvroute_srv_conf_t *up, ngx_cycle_t *cycle)
 {
 	int error;
 
-	up->spare.readers = ngx_http_kvroute_spares_new(cycle->pool);
-	if (up->spare.readers == NULL ||
+	up->fleet.self = (uint64_t)ngx_pid;
+	up->spares = ngx_pcalloc(cycle->pool, sizeof(*up->spares));
+	up->fronts = ngx_pcalloc(cycle->pool, sizeof(*up->fronts));
+	if (up->spares == NULL ||
 	    !ngx_http_kvroute_peers_list(up, cycle->log))
 		return NGX_ERROR;
-	timer_make(up, &up->late.timer, ngx_http_kvroute_late_run, cycle->log);
+	timer_make(up, &up->late, ngx_http_kvroute_late_run, cycle->log);
 	timer_make(up, &up->owners.watch, owners_watch, cycle->log);
 	ngx_http_kvroute_queue_begin(up, cycle->log);
 	error = region_attach(up);
 	if (error != KVR_OK)
 		(void)ngx_http_kvroute_complain(cycle->log, up, "region",
 		    error);
-	if (error == KVR_OK) {
-		ngx_http_kvroute_asks_begin(up, cycle);
+	if (error == KVR_OK)
 		ngx_http_kvroute_polls_begin(up, cycle);
-	}
 	owners_watch(&up->owners.watch);
 	return NGX_OK;
 }
@@ -387,12 +294,12 @@ region_leave(ngx_http_kvroute_srv_conf_t *up)
 	uint64_t reaped = 0;
 	int error;
 
-	ngx_http_kvroute_asks_leave(up);
 	ngx_http_kvroute_polls_leave(up);
-	for (; tries > 0 && !ngx_http_kvroute_late_write(up); tries--)
+	for (; tries > 0 && !writes_run(&up->writes, kvr_clock_now());
+	    tries--)
 		ngx_msleep(1);
 	do {
-		error = kvr_owner_reap(up->kvr, up->owners.self,
+		error = kvr_owner_reap(up->fleet.kvr, up->owners.seen.self,
 		    kvr_clock_now(), &reaped, NULL);
 		if (error != KVR_OK && (error != KVR_EBUSY || tries == 0))
 			break;
@@ -401,12 +308,9 @@ region_leave(ngx_http_kvroute_srv_conf_t *up)
 			tries--;
 		}
 	} while (error == KVR_EBUSY || reaped != 0);
-	while (up->spare.n_answers > 0)
-		answer_free(up->spare.answers[--up->spare.n_answers]);
-	ngx_http_kvroute_extend_free(up);
-	ngx_http_kvroute_spares_free(up->spare.readers);
-	kvr_free(up->kvr);
-	up->kvr = NULL;
+	spares_free(up->spares);
+	kvr_free(up->fleet.kvr);
+	up->fleet.kvr = NULL;
 }
 
 void
@@ -420,8 +324,8 @@ ngx_http_kvroute_regions_leave(ngx_cycle_t *cycle)
 		return;
 	ups = main->upstreams.elts;
 	for (i = 0; i < main->upstreams.nelts; i++) {
-		ngx_http_kvroute_place_leave(ups[i]);
-		if (ups[i]->kvr != NULL)
+		places_leave(&ups[i]->waits.line.places);
+		if (ups[i]->fleet.kvr != NULL)
 			region_leave(ups[i]);
 	}
 }

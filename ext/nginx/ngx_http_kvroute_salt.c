@@ -26,10 +26,13 @@
  * Isolation must not be bypassed. So what cannot be salted is refused, unless
  * it is certainly no JSON: another endpoint, and a type that is none of JSON.
  */
+#include "ngx_http_kvroute_refuse.h"
+#include "ngx_http_kvroute_find.h"
 #include "ngx_http_kvroute_salt.h"
 
 #include "endpoint.h"
 #include "ngx_http_kvroute_kept.h"
+#include "ngx_http_kvroute_path.h"
 #include "ngx_http_kvroute_read.h"
 #include "ngx_http_kvroute_reader.h"
 #include "salt.h"
@@ -209,6 +212,7 @@ request_refuse(ngx_http_request_t *r, ngx_int_t status, const char *why)
 {
 	ngx_log_error(NGX_LOG_INFO, r->connection->log, 0,
 	    "kvroute: no salt can be set, so the request is refused: %s", why);
+	ngx_http_kvroute_refusal_keep(r, why);
 	return status;
 }
 
@@ -340,25 +344,6 @@ body_scan(ngx_http_request_t *r, salt_t *s)
 	return scan_result(r, s);
 }
 
-static ngx_table_elt_t *
-header_of(ngx_http_request_t *r, const char *name)
-{
-	ngx_list_part_t *part = &r->headers_in.headers.part;
-	size_t n = ngx_strlen(name);
-	ngx_table_elt_t *h;
-	ngx_uint_t i;
-
-	for (; part != NULL; part = part->next) {
-		h = part->elts;
-		for (i = 0; i < part->nelts; i++) {
-			if (h[i].key.len == n && ngx_strncasecmp(h[i].key.data,
-			    (u_char *)name, n) == 0)
-				return &h[i];
-		}
-	}
-	return NULL;
-}
-
 /* Has the path a prompt, as it is now or as the client wrote it? */
 static bool
 has_prompt(ngx_http_request_t *r)
@@ -367,7 +352,8 @@ has_prompt(ngx_http_request_t *r)
 	u_char *end = ngx_strlchr(uri->data, uri->data + uri->len, '?');
 	size_t n = end == NULL ? uri->len : (size_t)(end - uri->data);
 
-	return endpoint_of((const char *)r->uri.data, r->uri.len) !=
+	return ngx_http_kvroute_endpoint(r) != ENDPOINT_OTHER ||
+	    endpoint_of((const char *)r->uri.data, r->uri.len) !=
 	    ENDPOINT_OTHER || endpoint_of((const char *)uri->data, n) !=
 	    ENDPOINT_OTHER;
 }
@@ -388,7 +374,8 @@ is_form(ngx_http_request_t *r)
 static ngx_int_t
 body_salt(ngx_http_request_t *r, salt_t *s)
 {
-	ngx_table_elt_t *coding = header_of(r, "Content-Encoding");
+	ngx_table_elt_t *coding = ngx_http_kvroute_header(r,
+	    "Content-Encoding");
 
 	if (ngx_http_kvroute_body_size(r) == 0 || is_form(r))
 		return NGX_DECLINED;
@@ -423,8 +410,7 @@ salt_start(ngx_http_request_t *r, salt_t *s)
 		return NGX_DECLINED;
 	if (ngx_http_complex_value(r, s->loc->salt, &s->wanted) != NGX_OK)
 		return NGX_HTTP_INTERNAL_SERVER_ERROR;
-	if (s->wanted.len == 0 || (s->wanted.len == s->value.len &&
-	    ngx_memcmp(s->wanted.data, s->value.data, s->value.len) == 0))
+	if (s->wanted.len == 0 || ngx_http_kvroute_same(&s->wanted, &s->value))
 		return NGX_DECLINED;
 	if (r->reading_body)
 		return request_refuse(r, NGX_HTTP_INTERNAL_SERVER_ERROR,
@@ -445,8 +431,7 @@ salt_start(ngx_http_request_t *r, salt_t *s)
 ngx_int_t
 ngx_http_kvroute_salt_set(ngx_http_request_t *r)
 {
-	ngx_http_kvroute_loc_conf_t *loc = ngx_http_get_module_loc_conf(r,
-	    ngx_http_upstream_kvroute_module);
+	ngx_http_kvroute_loc_conf_t *loc = ngx_http_kvroute_loc(r);
 	salt_t *s;
 	ngx_int_t rc;
 

@@ -5,11 +5,7 @@
  */
 #include "ngx_http_kvroute_server.h"
 
-static bool
-is_same(const ngx_str_t *a, const ngx_str_t *b)
-{
-	return a->len == b->len && ngx_memcmp(a->data, b->data, a->len) == 0;
-}
+#include "ngx_http_kvroute_find.h"
 
 #if (NGX_HTTP_KVROUTE_RESOLVE)
 
@@ -18,7 +14,8 @@ static bool
 is_of_name(const ngx_http_kvroute_server_t *server, const ngx_str_t *host,
     in_port_t port)
 {
-	return server->host.len > 0 && is_same(&server->host, host) &&
+	return server->host.len > 0 &&
+	    ngx_http_kvroute_same(&server->host, host) &&
 	    (port == 0 ? !server->ported : server->port == port);
 }
 
@@ -79,11 +76,11 @@ is_resolved(const ngx_http_kvroute_srv_conf_t *up,
 #endif
 
 /* What is said of an address counts more than what is said of its name. */
-ngx_http_kvroute_server_t *
+struct server_facts *
 ngx_http_kvroute_server_of(ngx_http_kvroute_srv_conf_t *up,
     const ngx_http_upstream_rr_peer_t *peer)
 {
-	ngx_http_kvroute_server_t *servers;
+	ngx_http_kvroute_server_t *servers, *named;
 	ngx_uint_t i;
 
 	if (up->servers == NULL)
@@ -91,10 +88,11 @@ ngx_http_kvroute_server_of(ngx_http_kvroute_srv_conf_t *up,
 	servers = up->servers->elts;
 	for (i = 0; i < up->servers->nelts; i++) {
 		if (servers[i].name.len > 0 &&
-		    is_same(&servers[i].name, &peer->name))
-			return &servers[i];
+		    ngx_http_kvroute_same(&servers[i].name, &peer->name))
+			return &servers[i].told;
 	}
-	return server_of_name(up, peer);
+	named = server_of_name(up, peer);
+	return named == NULL ? NULL : &named->told;
 }
 
 /* A name that is resolved now has one address. */
@@ -136,16 +134,29 @@ ngx_http_kvroute_servers_settle(ngx_conf_t *cf,
 	for (i = 0; i < up->servers->nelts; i++) {
 		if (servers[i].name.len > 0)
 			continue;
-		servers[i].used = is_resolved(up, &servers[i]);
-		if (!servers[i].used &&
+		servers[i].told.used = is_resolved(up, &servers[i]);
+		if (!servers[i].told.used &&
 		    address_find(cf, &servers[i]) != NGX_OK)
 			return NGX_ERROR;
 	}
 	return NGX_OK;
 }
 
-uint32_t
-ngx_http_kvroute_ranks_of(const ngx_http_kvroute_server_t *server)
+/* Once the workers are those of the peers. */
+void
+ngx_http_kvroute_servers_check(ngx_http_kvroute_srv_conf_t *up,
+    ngx_log_t *log)
 {
-	return server != NULL && server->ranks > 0 ? server->ranks : 1;
+	ngx_http_kvroute_server_t *servers;
+	ngx_uint_t i;
+
+	if (up->servers == NULL)
+		return;
+	servers = up->servers->elts;
+	for (i = 0; i < up->servers->nelts; i++) {
+		if (!servers[i].told.used)
+			ngx_log_error(NGX_LOG_WARN, log, 0, "kvroute_server "
+			    "\"%V\" in upstream \"%V\" is not a server of it",
+			    &servers[i].name, &up->upstream->host);
+	}
 }

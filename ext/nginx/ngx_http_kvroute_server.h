@@ -14,21 +14,17 @@ struct ngx_http_kvroute_server_s {
 	ngx_str_t host;         /* of a name, and */
 	in_port_t port;
 	bool ported;            /* it was given */
-	struct kvr_worker facts;
-	bool ask;               /* capacity=auto */
-	uint32_t windows;       /* window_mode=, if window= is read; or full */
-	bool evicts;            /* eviction= is among the facts */
-	uint32_t ranks;         /* each of them a worker; 0: not given */
-	bool used;
+	struct server_facts told;
 };
 
 /* What is configured for this peer, or for the name it is of; or NULL. */
-ngx_http_kvroute_server_t *ngx_http_kvroute_server_of(
+struct server_facts *ngx_http_kvroute_server_of(
     ngx_http_kvroute_srv_conf_t *up, const ngx_http_upstream_rr_peer_t *peer);
 /* Finds the addresses of kvroute_server, once all servers are read. */
 ngx_int_t ngx_http_kvroute_servers_settle(ngx_conf_t *cf,
     ngx_http_kvroute_srv_conf_t *up);
-/* How many workers a server is: 1 without ranks, or without facts. */
-uint32_t ngx_http_kvroute_ranks_of(const ngx_http_kvroute_server_t *server);
+/* Warns of facts that are of no peer. */
+void ngx_http_kvroute_servers_check(ngx_http_kvroute_srv_conf_t *up,
+    ngx_log_t *log);
 
 #endif

@@ -14,7 +14,7 @@ void ngx_http_kvroute_session_read(ngx_http_kvroute_ctx_t *ctx);
  * worker; or it is 0 and ctx->reason says why it cannot be had: lost, or busy.
  */
 bool ngx_http_kvroute_session_find(ngx_http_kvroute_ctx_t *ctx, int64_t now);
-/* It is at peer i, n_peers: that is not known, but cannot be had now. */
+/* It is at peer i, n_known: that is not known, but cannot be had now. */
 void ngx_http_kvroute_session_busy(ngx_http_kvroute_ctx_t *ctx, ngx_uint_t i);
 void ngx_http_kvroute_session_count(ngx_http_kvroute_ctx_t *ctx);
 /* The status is 2xx. */

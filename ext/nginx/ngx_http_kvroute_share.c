@@ -6,6 +6,7 @@
 #include "ngx_http_kvroute_share.h"
 
 #include "ngx_http_kvroute_ctx.h"
+#include "ngx_http_kvroute_param.h"
 
 static char unscoped[] = "\"kvroute_share\" needs \"kvroute_scope\", which "
     "says whose share it is";
@@ -42,8 +43,7 @@ ngx_http_kvroute_share_merge(ngx_conf_t *cf, ngx_http_kvroute_loc_conf_t *loc,
 {
 	ngx_http_core_loc_conf_t *core = ngx_http_conf_get_module_loc_conf(cf,
 	    ngx_http_core_module);
-	ngx_http_kvroute_main_conf_t *main = ngx_http_conf_get_module_main_conf(
-	    cf, ngx_http_upstream_kvroute_module);
+	ngx_http_kvroute_main_conf_t *main = ngx_http_kvroute_main(cf);
 	bool own = loc->share != NULL;
 
 	if (!own)
@@ -65,8 +65,7 @@ ngx_http_kvroute_share_check(const ngx_http_kvroute_main_conf_t *main)
 uint32_t
 ngx_http_kvroute_share_of(ngx_http_kvroute_ctx_t *ctx)
 {
-	ngx_http_kvroute_loc_conf_t *loc = ngx_http_get_module_loc_conf(
-	    ctx->request, ngx_http_upstream_kvroute_module);
+	ngx_http_kvroute_loc_conf_t *loc = ngx_http_kvroute_loc(ctx->request);
 	ngx_str_t text = ngx_null_string;
 	uint32_t share;
 
@@ -79,6 +78,7 @@ ngx_http_kvroute_share_of(ngx_http_kvroute_ctx_t *ctx)
 	share = share_read(&text);
 	if (share > 0)
 		return share;
+	text = ngx_http_kvroute_printable(ctx->request->pool, &text);
 	ngx_log_error(NGX_LOG_WARN, ctx->request->connection->log, 0,
 	    "kvroute_share is \"%V\", no number from 1 to 10000: 100 is used",
 	    &text);

@@ -8,16 +8,16 @@
 
 #include "counters.h"
 #include "endpoint.h"
+#include "judge.h"
+#include "loads.h"
 #include "ngx_http_kvroute_args.h"
+#include "ngx_http_kvroute_aside.h"
 #include "ngx_http_kvroute_follow.h"
-#include "ngx_http_kvroute_health.h"
-#include "ngx_http_kvroute_places.h"
-#include "ngx_http_kvroute_poll.h"
 #include "ngx_http_kvroute_reply.h"
-#include "ngx_http_kvroute_shared.h"
 #include "ngx_http_kvroute_time.h"
 #include "page.h"
 #include "reason.h"
+#include "shared.h"
 #include "status.h"
 #include "text_writer.h"
 
@@ -26,20 +26,6 @@ static const unsigned char page[] = {
 };
 
 /* ---------------------------------------------------------- the facts --- */
-
-static void
-counters_copy(struct counters *to, const ngx_http_kvroute_shared_t *from)
-{
-	ngx_uint_t i;
-
-	for (i = 0; i < REASONS; i++)
-		to->reason[i] = from->reasons[i];
-	for (i = 0; i < ENDPOINTS; i++)
-		to->endpoint[i] = from->endpoints[i];
-	for (i = 0; i < COUNTS; i++)
-		to->count[i] = from->counts[i];
-	ngx_http_kvroute_times_copy(to->histogram, from);
-}
 
 static void
 upstream_describe(struct status_upstream *to, struct counters *counters,
@@ -53,19 +39,20 @@ upstream_describe(struct status_upstream *to, struct counters *counters,
 
 	to->name = (const char *)up->upstream->host.data;
 	to->name_length = up->upstream->host.len;
-	to->kvr = up->kvr;
+	to->kvr = up->fleet.kvr;
 	to->options = up->options;
 	to->cost = up->policy.cost;
 	to->shadow = shadows[up->shadow];
 	to->asked = up->asked;
 	to->n_asked = up->n_asked;
-	if (up->shared == NULL)
+	if (up->fleet.shared == NULL)
 		return;
-	counters_copy(counters, up->shared);
+	shared_copy(up->fleet.shared, counters);
 	to->counters = counters;
-	to->queue = up->queue;
-	if (up->queue > 0)
-		to->waiting = ngx_http_kvroute_queue_length(up);
+	to->queue = up->fleet.queue;
+	if (up->fleet.queue > 0)
+		to->waiting = places_length(&up->waits.line.places,
+		    kvr_clock_now());
 }
 
 /*
@@ -76,7 +63,7 @@ static void
 peers_look(ngx_http_kvroute_srv_conf_t *up, ngx_log_t *log)
 {
 	ngx_http_kvroute_peers_follow(up, log);
-	if (up->kvr != NULL)
+	if (up->fleet.kvr != NULL)
 		ngx_http_kvroute_peers_leave(up, log);
 }
 
@@ -86,12 +73,12 @@ left_list(ngx_pool_t *pool, const ngx_http_kvroute_srv_conf_t *up,
     struct status_upstream *to)
 {
 	uint64_t *ids = ngx_palloc(pool,
-	    (up->follow.n_left + 1) * sizeof(*ids));
+	    (up->follow.members.n_left + 1) * sizeof(*ids));
 
 	if (ids == NULL)
 		return false;
-	while (to->n_left < up->follow.n_left) {
-		ids[to->n_left] = up->follow.left[to->n_left].id;
+	while (to->n_left < up->follow.members.n_left) {
+		ids[to->n_left] = up->follow.members.left[to->n_left].id;
 		to->n_left++;
 	}
 	to->left = ids;
@@ -117,19 +104,19 @@ status_make(ngx_http_request_t *r, const kvroute_upstreams_t *all,
 	for (i = 0; i < all->n; i++) {
 		peers_look(all->at[i], r->connection->log);
 		upstream_describe(&upstream[i], &counters[i], all->at[i]);
-		loads = ngx_palloc(pool, (all->at[i]->n_workers + 1) *
+		loads = ngx_palloc(pool, (all->at[i]->fleet.n_workers + 1) *
 		    sizeof(*loads));
-		healths = ngx_palloc(pool, (all->at[i]->n_peers + 1) *
+		healths = ngx_palloc(pool, (all->at[i]->fleet.n_known + 1) *
 		    sizeof(*healths));
 		if (loads == NULL || healths == NULL ||
 		    !left_list(pool, all->at[i], &upstream[i]))
 			return false;
 		upstream[i].healths = healths;
-		upstream[i].n_healths = ngx_http_kvroute_health_list(
-		    all->at[i], healths);
+		upstream[i].n_healths = judge_list(&all->at[i]->fleet,
+		    healths, kvr_clock_now());
 		upstream[i].loads = loads;
-		upstream[i].n_loads = ngx_http_kvroute_polled_list(all->at[i],
-		    loads);
+		upstream[i].n_loads = loads_list(&all->at[i]->fleet, loads,
+		    kvr_clock_now());
 	}
 	s->proxy = "nginx";
 	s->time = (uint64_t)ngx_time();
@@ -140,24 +127,42 @@ status_make(ngx_http_request_t *r, const kvroute_upstreams_t *all,
 
 /* ------------------------------------------------------- the response --- */
 
+/* Is it long, and of peers that stay where they are? */
+static bool
+goes_aside(const kvroute_upstreams_t *all)
+{
+	ngx_uint_t i, n = 0;
+
+	for (i = 0; i < all->n; i++) {
+		n += all->at[i]->fleet.n_workers;
+		if (all->at[i]->follow.members.resolves)
+			return false;
+	}
+	return n >= KVROUTE_ASIDE_WORKERS;
+}
+
 static ngx_int_t
-status_send(ngx_http_request_t *r, void (*write)(const struct status *,
-    struct writer *), const char *type)
+status_send(ngx_http_request_t *r, kvroute_write_pt *write, const char *type)
 {
 	kvroute_upstreams_t all = kvroute_upstreams(r);
 	int64_t began = kvr_clock_now();
 	struct status s;
 	kvroute_reply_t o;
+	ngx_int_t rc = NGX_DECLINED;
 	ngx_uint_t i;
 
 	if (all.n == 0 && kvroute_argument(r, "upstream").len > 0)
 		return kvroute_no_upstream(r);
-	for (i = 0; i < all.n; i++) {
-		if (status_blocked(all.at[i]->kvr))
+	for (i = 0; i < all.n && !goes_aside(&all); i++) {
+		if (status_blocked(all.at[i]->fleet.kvr))
 			return kvroute_blocked_answer(r);
 	}
 	if (!status_make(r, &all, &s))
 		return NGX_HTTP_INTERNAL_SERVER_ERROR;
+	if (goes_aside(&all))
+		rc = kvroute_aside_send(r, &s, write, type);
+	if (rc != NGX_DECLINED)
+		return rc;
 	kvroute_reply_begin(&o, r);
 	write(&s, &o.writer);
 	if (all.n > 0)

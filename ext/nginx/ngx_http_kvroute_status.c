@@ -17,33 +17,13 @@
 #include "json_writer.h"
 #include "ngx_http_kvroute_args.h"
 #include "ngx_http_kvroute_explain.h"
-#include "ngx_http_kvroute_health.h"
-#include "ngx_http_kvroute_ranks.h"
+#include "ngx_http_kvroute_find.h"
+#include "ngx_http_kvroute_param.h"
 #include "ngx_http_kvroute_reply.h"
 #include "ngx_http_kvroute_show.h"
 #include "ngx_http_kvroute_table.h"
-#include "ngx_http_kvroute_workers.h"
+#include "orders.h"
 #include "status.h"
-
-static ngx_str_t
-header_value(ngx_http_request_t *r, const char *name)
-{
-	ngx_list_part_t *part = &r->headers_in.headers.part;
-	ngx_str_t none = ngx_null_string;
-	ngx_table_elt_t *h;
-	ngx_uint_t i;
-
-	for (; part != NULL; part = part->next) {
-		h = part->elts;
-		for (i = 0; i < part->nelts; i++) {
-			if (h[i].key.len == strlen(name) &&
-			    ngx_strncasecmp(h[i].key.data,
-			    (u_char *)(uintptr_t)name, h[i].key.len) == 0)
-				return h[i].value;
-		}
-	}
-	return none;
-}
 
 /* What follows the location in the path, or the last '/'. */
 static ngx_str_t
@@ -94,128 +74,8 @@ is_local(const struct sockaddr *address)
 	return ntohl(sin.sin_addr.s_addr) >> 24 == 127;
 }
 
-typedef struct {
-	ngx_http_kvroute_srv_conf_t *up;
-	ngx_str_t name, action;
-	ngx_uint_t busy; /* calls that found the lock held */
-} order_t;
-
-enum { ORDER_TRIES = 400 }; /* some ten milliseconds */
-
-/* Is the call to be repeated? */
-static bool
-order_again(order_t *o, int error)
-{
-	return error == KVR_EBUSY && ++o->busy < ORDER_TRIES;
-}
-
-static int
-facts_get(order_t *o, uint64_t id, struct kvr_worker *facts)
-{
-	int error;
-
-	facts->size = sizeof(*facts);
-	do
-		error = kvr_worker_get(o->up->kvr, id, facts);
-	while (order_again(o, error));
-	return error;
-}
-
-static int
-state_set(order_t *o, uint64_t id, uint32_t state)
-{
-	struct kvr_worker facts;
-	int error = facts_get(o, id, &facts);
-
-	if (error != KVR_OK)
-		return error;
-	facts.state = state;
-	do
-		error = kvr_worker_set(o->up->kvr, id, &facts);
-	while (order_again(o, error));
-	return error;
-}
-
-static int
-worker_find(order_t *o, const ngx_str_t *name, uint32_t rank, uint64_t *id)
-{
-	int error;
-
-	do
-		error = kvr_worker_find(o->up->kvr,
-		    (const char *)name->data, name->len, rank, id);
-	while (order_again(o, error));
-	return error;
-}
-
-/* *id becomes the new one. */
-static int
-worker_reset(order_t *o, uint64_t *id)
-{
-	uint64_t old = *id;
-	int error;
-
-	do
-		error = kvr_worker_reset(o->up->kvr, old, id);
-	while (order_again(o, error));
-	return error;
-}
-
-static int
-worker_forget(order_t *o, uint64_t id)
-{
-	int error;
-
-	do
-		error = kvr_worker_forget(o->up->kvr, id);
-	while (order_again(o, error));
-	return error;
-}
-
-/* One worker; the facts are those afterwards. */
-static int
-obey_one(order_t *o, uint64_t id, struct kvr_worker *facts)
-{
-	int error;
-
-	if (kvroute_is(&o->action, "drain"))
-		error = state_set(o, id, KVR_STATE_DRAINING);
-	else if (kvroute_is(&o->action, "up"))
-		error = state_set(o, id, KVR_STATE_UP);
-	else if (kvroute_is(&o->action, "forget"))
-		error = worker_forget(o, id);
-	else
-		error = worker_reset(o, &id);
-	ngx_http_kvroute_workers_changed(o->up);
-	return error == KVR_OK ? facts_get(o, id, facts) : error;
-}
-
-/* ADDRESS is all of its ranks, ADDRESS@RANK is one. */
-static int
-order_obey(order_t *o, struct kvr_worker *facts)
-{
-	ngx_str_t name = o->name;
-	uint32_t rank, ranks;
-	uint64_t id;
-	int error = worker_find(o, &name, 0, &id);
-
-	if (error == KVR_EWORKER && ngx_http_kvroute_rank_split(&name, &rank)) {
-		error = worker_find(o, &name, rank, &id);
-		return error != KVR_OK ? error : obey_one(o, id, facts);
-	}
-	ranks = ngx_http_kvroute_ranks_named(o->up, name.data, name.len);
-	for (rank = 0; rank < ngx_max(ranks, 1) && error == KVR_OK; rank++) {
-		error = worker_find(o, &name, rank, &id);
-		if (error == KVR_OK)
-			error = obey_one(o, id, facts);
-	}
-	if (kvroute_is(&o->action, "up") || kvroute_is(&o->action, "reset"))
-		ngx_http_kvroute_health_forget(o->up, &name);
-	return error;
-}
-
 static ngx_int_t
-order_answer(ngx_http_request_t *r, const order_t *order, int error,
+order_answer(ngx_http_request_t *r, const ngx_str_t *worker, int error,
     const struct kvr_worker *facts)
 {
 	kvroute_reply_t o;
@@ -229,7 +89,7 @@ order_answer(ngx_http_request_t *r, const order_t *order, int error,
 	kvroute_reply_begin(&o, r);
 	json_begin(&j, &o.writer);
 	json_map(&j, NULL);
-	json_bytes(&j, "name", order->name.data, order->name.len);
+	json_bytes(&j, "name", worker->data, worker->len);
 	json_text(&j, "state", status_state_name(facts->state));
 	json_map_end(&j);
 	json_end(&j);
@@ -239,32 +99,35 @@ order_answer(ngx_http_request_t *r, const order_t *order, int error,
 static ngx_int_t
 order_read(ngx_http_request_t *r)
 {
-	order_t o = { .name = kvroute_argument(r, "worker"),
-	    .action = kvroute_argument(r, "action") };
+	ngx_str_t worker = kvroute_argument(r, "worker"), name;
+	ngx_str_t action = kvroute_argument(r, "action");
+	enum order what = order_named((char *)action.data, action.len);
+	ngx_http_kvroute_srv_conf_t *up;
 	struct kvr_worker facts;
 	ngx_int_t answer;
 	int error;
 
 	if (!is_local(r->connection->sockaddr) ||
-	    header_value(r, "Origin").data != NULL)
+	    ngx_http_kvroute_header(r, "Origin") != NULL)
 		return kvroute_reply_error(r, NGX_HTTP_FORBIDDEN,
 		    "orders are accepted from this machine only, from no page");
-	if (!kvroute_is(&o.action, "drain") && !kvroute_is(&o.action, "up") &&
-	    !kvroute_is(&o.action, "reset") &&
-	    !kvroute_is(&o.action, "forget"))
+	if (what == ORDER_NONE)
 		return kvroute_reply_error(r, NGX_HTTP_BAD_REQUEST,
 		    "action= must be drain, up, forget or reset");
-	if (o.name.len == 0)
+	if (worker.len == 0)
 		return kvroute_reply_error(r, NGX_HTTP_BAD_REQUEST,
 		    "worker= is missing");
-	o.up = kvroute_upstream(r, &answer);
-	if (o.up == NULL)
+	up = kvroute_upstream(r, &answer);
+	if (up == NULL)
 		return answer;
+	name = ngx_http_kvroute_printable(r->pool, &worker);
 	ngx_log_error(NGX_LOG_NOTICE, r->connection->log, 0,
-	    "kvroute: %V worker \"%V\" of upstream \"%V\"", &o.action,
-	    &o.name, &o.up->upstream->host);
-	error = order_obey(&o, &facts);
-	return order_answer(r, &o, error, &facts);
+	    "kvroute: %V worker \"%V\" of upstream \"%V\"", &action, &name,
+	    &up->upstream->host);
+	error = order_obey(&up->fleet, what, (char *)worker.data, worker.len,
+	    kvr_clock_now(), &facts);
+	ngx_http_kvroute_stale_book(up);
+	return order_answer(r, &worker, error, &facts);
 }
 
 /* ----------------------------------------------------------- dispatch --- */
@@ -290,10 +153,12 @@ no_path(ngx_http_request_t *r)
 static bool
 takes_html(ngx_http_request_t *r)
 {
-	ngx_str_t accept = header_value(r, "Accept");
+	ngx_table_elt_t *accept = ngx_http_kvroute_header(r, "Accept");
 
-	return accept.len > 0 && ngx_strlcasestrn(accept.data, accept.data +
-	    accept.len, (u_char *)"text/html", sizeof("text/html") - 2) != NULL;
+	return accept != NULL && accept->value.len > 0 &&
+	    ngx_strlcasestrn(accept->value.data, accept->value.data +
+	    accept->value.len, (u_char *)"text/html",
+	    sizeof("text/html") - 2) != NULL;
 }
 
 /* By the path, else by ?format=, else by Accept. */

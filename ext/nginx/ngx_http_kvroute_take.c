@@ -7,7 +7,7 @@
  * while the stock method looks for one. So weights, failures and connections
  * are counted only by nginx.
  *
- *     up->known    [ first | first | first | backup ]   updated for a choice
+ *     fleet.known    [ first | first | first | backup ]   updated for a choice
  *     rrp.tried      bits of `first`, or, once none is left there, `backup`
  *
  * Requests without a prediction go to the peer with the fewest connections by
@@ -15,9 +15,9 @@
  */
 #include "ngx_http_kvroute_take.h"
 
+#include "least.h"
 #include "ngx_http_kvroute_ctx.h"
 #include "ngx_http_kvroute_queue.h"
-#include "ngx_http_kvroute_table.h"
 
 enum { WORD = 8 * sizeof(uintptr_t) };
 
@@ -54,7 +54,7 @@ ngx_http_kvroute_stock_get(ngx_http_kvroute_ctx_t *ctx,
 }
 
 /*
- * The bits of tried peers are about those of up->known, also when these are
+ * The bits of tried peers are about those of fleet.known, also when these are
  * others than at the latest try. A spare word: the backups may be more by now.
  */
 bool
@@ -62,7 +62,7 @@ ngx_http_kvroute_tried_fit(ngx_http_kvroute_ctx_t *ctx)
 {
 	ngx_http_kvroute_srv_conf_t *up = ctx->up;
 	const ngx_str_t *names = ctx->taken.elts;
-	ngx_uint_t words = words_of(up->n_peers) + 1, i, at;
+	ngx_uint_t words = words_of(up->fleet.n_known) + 1, i, at;
 	uintptr_t *place = ctx->rrp.tried;
 
 	if (words > ctx->words) {
@@ -83,8 +83,9 @@ ngx_http_kvroute_tried_fit(ngx_http_kvroute_ctx_t *ctx)
 	ctx->rrp.config = up->follow.generation;
 #endif
 	for (i = 0; i < ctx->taken.nelts; i++) {
-		at = ngx_http_kvroute_peer_called(up, &names[i], up->n_first);
-		if (at < up->n_first)
+		at = known_find(&up->fleet, names[i].data, names[i].len,
+		    up->fleet.n_first);
+		if (at < up->fleet.n_first)
 			place[at / WORD] |= (uintptr_t)1 << (at % WORD);
 	}
 	return true;
@@ -96,29 +97,29 @@ backups_use(ngx_http_kvroute_ctx_t *ctx)
 {
 	ngx_uint_t i;
 
-	for (i = 0; i < ctx->up->n_first; i++)
-		ctx->up->known[i].usable = false;
+	for (i = 0; i < ctx->up->fleet.n_first; i++)
+		ctx->up->fleet.known[i].usable = false;
 	ctx->rrp.peers = ctx->rrp.peers->next;
 	ngx_memzero(ctx->rrp.tried, ctx->words * sizeof(uintptr_t));
 }
 
 /*
- * Takes peer i of up->known by the stock method, which sees no other. NGX_BUSY:
- * it became unusable meanwhile.
+ * Takes peer i of fleet.known by the stock method, which sees no other.
+ * NGX_BUSY: it became unusable meanwhile.
  */
 ngx_int_t
 ngx_http_kvroute_take(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc,
     ngx_uint_t i)
 {
-	ngx_http_kvroute_known_t *known = &ctx->up->known[i];
+	struct known *known = &ctx->up->fleet.known[i];
 	ngx_http_upstream_rr_peers_t *peers;
 	size_t bytes;
 	ngx_int_t rc;
 
-	if (i >= ctx->up->n_first) {
+	if (i >= ctx->up->fleet.n_first) {
 		if (ctx->rrp.peers == ctx->up->upstream->peer.data)
 			backups_use(ctx);
-		i -= ctx->up->n_first;
+		i -= ctx->up->fleet.n_first;
 	}
 	peers = ctx->rrp.peers;
 	bytes = ctx->words * sizeof(uintptr_t);
@@ -134,60 +135,6 @@ ngx_http_kvroute_take(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc,
 	ctx->rrp.tried[i / WORD] |= (uintptr_t)1 << (i % WORD);
 	known->usable = rc != NGX_BUSY;
 	return rc;
-}
-
-static bool
-less_loaded(const ngx_http_kvroute_known_t *a,
-    const ngx_http_kvroute_known_t *b)
-{
-	return a->conns * b->weight < b->conns * a->weight;
-}
-
-/* Of peers from..to - 1, ties in rotation; `to`: none. */
-static ngx_uint_t
-least_of(ngx_http_kvroute_srv_conf_t *up, ngx_uint_t from, ngx_uint_t to,
-    bool closed, bool held)
-{
-	ngx_uint_t n = to - from, i, at, best = to;
-
-	for (i = 0; i < n; i++) {
-		at = from + (up->turn + i) % n;
-		if (up->known[at].usable && up->known[at].closed == closed &&
-		    up->known[at].held == held && (best == to ||
-		    less_loaded(&up->known[at], &up->known[best])))
-			best = at;
-	}
-	return best;
-}
-
-static ngx_uint_t
-least_first(ngx_http_kvroute_srv_conf_t *up, bool closed)
-{
-	ngx_uint_t best = least_of(up, 0, up->n_first, closed, false);
-
-	return best < up->n_first ? best :
-	    least_of(up, 0, up->n_first, closed, true);
-}
-
-/* The fewest connections by weight; n_peers: none. */
-static ngx_uint_t
-least_loaded(ngx_http_kvroute_srv_conf_t *up)
-{
-	ngx_uint_t closed, best;
-
-	up->turn++;
-	/* Where requests can wait, they do not go to a drained one. */
-	for (closed = 0; closed <= (ngx_http_kvroute_all_full(up) ? 0 : 1);
-	    closed++) {
-		best = least_first(up, closed == 1);
-		if (best < up->n_first)
-			return best;
-		best = least_of(up, up->n_first, up->n_peers, closed == 1,
-		    false);
-		if (best < up->n_peers)
-			return best;
-	}
-	return up->n_peers;
 }
 
 /* As the stock method does when no peer is left. */
@@ -206,12 +153,12 @@ ngx_http_kvroute_take_least(ngx_http_kvroute_ctx_t *ctx,
 	ngx_uint_t i;
 	ngx_int_t rc;
 
-	while ((i = least_loaded(ctx->up)) < ctx->up->n_peers) {
+	while ((i = least_loaded(&ctx->up->fleet)) < ctx->up->fleet.n_known) {
 		rc = ngx_http_kvroute_take(ctx, pc, i);
 		if (rc != NGX_BUSY)
 			return rc;
 	}
-	if (ngx_http_kvroute_all_full(ctx->up))
+	if (waits_full(&ctx->up->fleet))
 		return ngx_http_kvroute_take_none(ctx, pc);
 	/* None: the stock method handles that. */
 	ngx_memset(ctx->rrp.tried, 0xff, ctx->words * sizeof(uintptr_t));

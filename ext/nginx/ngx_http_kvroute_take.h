@@ -5,11 +5,11 @@
 
 #include "ngx_http_kvroute_conf.h"
 
-/* Makes the bits of tried peers anew, those of up->known; false: no memory. */
+/* Makes the bits of tried peers anew, for fleet.known; false: no memory. */
 bool ngx_http_kvroute_tried_fit(ngx_http_kvroute_ctx_t *ctx);
 ngx_int_t ngx_http_kvroute_stock_get(ngx_http_kvroute_ctx_t *ctx,
     ngx_peer_connection_t *pc);
-/* Peer i of up->known. NGX_BUSY: it became unusable meanwhile. */
+/* Peer i of fleet.known. NGX_BUSY: it became unusable meanwhile. */
 ngx_int_t ngx_http_kvroute_take(ngx_http_kvroute_ctx_t *ctx,
     ngx_peer_connection_t *pc, ngx_uint_t i);
 /* The one with the fewest connections by weight. */

@@ -22,7 +22,7 @@
 
 #include "histogram.h"
 #include "ngx_http_kvroute_ctx.h"
-#include "ngx_http_kvroute_shared.h"
+#include "shared.h"
 
 /* Of this process. */
 static struct {
@@ -32,23 +32,12 @@ static struct {
 	uint64_t ns;
 } turn;
 
-static void
-time_observe(ngx_http_kvroute_srv_conf_t *up, enum histogram_kind kind,
-    uint64_t ns)
-{
-	ngx_http_kvroute_shared_t *shared = up->shared;
-
-	(void)ngx_atomic_fetch_add(&shared->times[kind], (ngx_atomic_int_t)ns);
-	(void)ngx_atomic_fetch_add(
-	    &shared->buckets[kind][histogram_bucket(kind, ns)], 1);
-}
-
 /* ---------------------------------------------------------------- turns --- */
 
 static void
 turn_over(ngx_event_t *event)
 {
-	time_observe(turn.up, HISTOGRAM_TURN, turn.ns);
+	shared_time(turn.up->fleet.shared, HISTOGRAM_TURN, turn.ns);
 	turn.ns = 0;
 }
 
@@ -89,30 +78,9 @@ elapsed_ms(ngx_http_request_t *r)
 void
 ngx_http_kvroute_first_timed(ngx_http_kvroute_ctx_t *ctx)
 {
-	if (ctx->first != 0 || !ctx->stream)
-		return;
-	ctx->first = kvr_clock_now();
 	ctx->first_ms = elapsed_ms(ctx->request);
-	time_observe(ctx->up, HISTOGRAM_FIRST,
+	shared_time(ctx->up->fleet.shared, HISTOGRAM_FIRST,
 	    (uint64_t)ctx->first_ms * 1000000);
-}
-
-void
-ngx_http_kvroute_tokens_timed(ngx_http_kvroute_ctx_t *ctx)
-{
-	uint64_t tokens = ctx->report.completion_tokens;
-
-	if (ctx->first == 0 || tokens < 2 || ctx->facts.several)
-		return;
-	ctx->token_ns = (uint64_t)(kvr_clock_now() - ctx->first) /
-	    (tokens - 1);
-	time_observe(ctx->up, HISTOGRAM_TOKEN, ctx->token_ns);
-}
-
-void
-ngx_http_kvroute_waited(ngx_http_kvroute_srv_conf_t *up, uint64_t ns)
-{
-	time_observe(up, HISTOGRAM_QUEUE, ns);
 }
 
 void
@@ -120,20 +88,7 @@ ngx_http_kvroute_request_timed(ngx_http_kvroute_ctx_t *ctx)
 {
 	/* A subrequest ends when its request does, whatever it took. */
 	if (ctx->request == ctx->request->main)
-		time_observe(ctx->up, HISTOGRAM_REQUEST,
+		shared_time(ctx->up->fleet.shared, HISTOGRAM_REQUEST,
 		    (uint64_t)elapsed_ms(ctx->request) * 1000000);
-	time_observe(ctx->up, HISTOGRAM_MODULE, ctx->ns);
-}
-
-void
-ngx_http_kvroute_times_copy(struct histogram *to,
-    const ngx_http_kvroute_shared_t *from)
-{
-	size_t kind, i;
-
-	for (kind = 0; kind < HISTOGRAMS; kind++) {
-		to[kind].sum = from->times[kind];
-		for (i = 0; i < HISTOGRAM_BUCKETS; i++)
-			to[kind].count[i] = from->buckets[kind][i];
-	}
+	shared_time(ctx->up->fleet.shared, HISTOGRAM_MODULE, ctx->ns);
 }

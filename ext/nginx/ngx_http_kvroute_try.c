@@ -24,19 +24,21 @@ ngx_http_kvroute_has_tried(const ngx_http_kvroute_ctx_t *ctx, ngx_uint_t i)
 	ngx_uint_t n;
 
 	for (n = 0; n < ctx->taken.nelts; n++) {
-		if (ngx_http_kvroute_is_called(&ctx->up->known[i], &names[n]))
+		if (known_is_called(&ctx->up->fleet.known[i],
+		    names[n].data, names[n].len))
 			return true;
 	}
 	return false;
 }
 
-/* Its position in up->known; n_peers: none. */
+/* Its position in fleet.known; n_known: none. */
 ngx_uint_t
 ngx_http_kvroute_taken_peer(ngx_http_kvroute_ctx_t *ctx)
 {
 	ngx_str_t name = ngx_http_kvroute_taken_name(ctx);
 
-	return ngx_http_kvroute_peer_called(ctx->up, &name, ctx->up->n_peers);
+	return known_find(&ctx->up->fleet, name.data, name.len,
+	    ctx->up->fleet.n_known);
 }
 
 /*
@@ -46,7 +48,7 @@ ngx_http_kvroute_taken_peer(ngx_http_kvroute_ctx_t *ctx)
 uint64_t
 ngx_http_kvroute_taken_worker(ngx_http_kvroute_ctx_t *ctx, uint64_t draw)
 {
-	const ngx_http_kvroute_known_t *known;
+	const struct known *known;
 	uint64_t id = 0;
 	ngx_uint_t i;
 	uint32_t n;
@@ -54,9 +56,9 @@ ngx_http_kvroute_taken_worker(ngx_http_kvroute_ctx_t *ctx, uint64_t draw)
 	if (ctx->worker != 0 && ctx->up->shadow == NGX_HTTP_KVROUTE_CHOOSE)
 		return ctx->worker;
 	i = ngx_http_kvroute_taken_peer(ctx);
-	if (i == ctx->up->n_peers)
+	if (i == ctx->up->fleet.n_known)
 		return 0;
-	known = &ctx->up->known[i];
+	known = &ctx->up->fleet.known[i];
 	for (n = 0; n < known->ranks && id == 0; n++)
 		id = known->ids[(draw + n) % known->ranks];
 	return id;
@@ -66,7 +68,7 @@ ngx_http_kvroute_taken_worker(ngx_http_kvroute_ctx_t *ctx, uint64_t draw)
 ngx_str_t
 ngx_http_kvroute_worker_name(ngx_http_kvroute_ctx_t *ctx)
 {
-	ngx_http_kvroute_known_t *known = ctx->up->known;
+	struct known *known = ctx->up->fleet.known;
 	ngx_str_t name = ngx_null_string;
 	ngx_uint_t i;
 	uint32_t rank;
@@ -75,9 +77,9 @@ ngx_http_kvroute_worker_name(ngx_http_kvroute_ctx_t *ctx)
 		return name;
 	if (ctx->up->shadow == NGX_HTTP_KVROUTE_CHOOSE)
 		return ngx_http_kvroute_taken_name(ctx);
-	i = ngx_http_kvroute_peer_of(ctx->up, ctx->worker, &rank);
-	if (i < ctx->up->n_peers) {
-		name.data = known[i].name;
+	i = known_of_worker(&ctx->up->fleet, ctx->worker, &rank);
+	if (i < ctx->up->fleet.n_known) {
+		name.data = (u_char *)known[i].name;
 		name.len = known[i].name_len;
 	}
 	return name;

@@ -24,6 +24,37 @@ text_is(ngx_http_variable_value_t *v, const u_char *text, size_t n)
 	v->data = (u_char *)text;
 }
 
+static bool
+is_control(u_char c)
+{
+	return c < ' ' || c == 0x7f;
+}
+
+/*
+ * A text of the body: its control characters become "?", for a configuration
+ * may write it to a header or a log, where they begin another line.
+ */
+static ngx_int_t
+client_text_is(ngx_http_request_t *r, ngx_http_variable_value_t *v,
+    const ngx_str_t *text)
+{
+	u_char *copy;
+	size_t i;
+
+	text_is(v, text->data, text->len);
+	for (i = 0; i < text->len && !is_control(text->data[i]); i++)
+		continue;
+	if (i == text->len)
+		return NGX_OK;
+	copy = ngx_pnalloc(r->pool, text->len);
+	if (copy == NULL)
+		return NGX_ERROR;
+	for (i = 0; i < text->len; i++)
+		copy[i] = is_control(text->data[i]) ? '?' : text->data[i];
+	text_is(v, copy, text->len);
+	return NGX_OK;
+}
+
 static ngx_int_t
 number_is(ngx_http_request_t *r, ngx_http_variable_value_t *v, uint64_t n)
 {
@@ -61,14 +92,25 @@ rank_get(ngx_http_request_t *r, ngx_http_variable_value_t *v, uintptr_t data)
 }
 
 static ngx_int_t
+prefill_get(ngx_http_request_t *r, ngx_http_variable_value_t *v, uintptr_t data)
+{
+	ngx_http_kvroute_ctx_t *ctx = ngx_http_kvroute_ctx(r);
+
+	if (ctx == NULL)
+		text_is(v, NULL, 0);
+	else
+		text_is(v, ctx->prefill.name.data, ctx->prefill.name.len);
+	return NGX_OK;
+}
+
+static ngx_int_t
 model_get(ngx_http_request_t *r, ngx_http_variable_value_t *v, uintptr_t data)
 {
 	ngx_http_kvroute_ctx_t *ctx = ngx_http_kvroute_ctx(r);
 	ngx_str_t model = ctx != NULL && ctx->model.len > 0 ? ctx->model :
 	    ngx_http_kvroute_early_model(r);
 
-	text_is(v, model.data, model.len);
-	return NGX_OK;
+	return client_text_is(r, v, &model);
 }
 
 static ngx_str_t
@@ -86,8 +128,7 @@ id_get(ngx_http_request_t *r, ngx_http_variable_value_t *v, uintptr_t which)
 {
 	ngx_str_t id = id_of(r, which);
 
-	text_is(v, id.data, id.len);
-	return NGX_OK;
+	return client_text_is(r, v, &id);
 }
 
 /* Whichever of three members clients have for it. */
@@ -173,7 +214,7 @@ ttft_get(ngx_http_request_t *r, ngx_http_variable_value_t *v, uintptr_t data)
 {
 	ngx_http_kvroute_ctx_t *ctx = ngx_http_kvroute_ctx(r);
 
-	if (ctx == NULL || ctx->first == 0) {
+	if (ctx == NULL || ctx->passing.first == 0) {
 		text_is(v, NULL, 0);
 		return NGX_OK;
 	}
@@ -200,11 +241,11 @@ token_time_get(ngx_http_request_t *r, ngx_http_variable_value_t *v,
 {
 	ngx_http_kvroute_ctx_t *ctx = ngx_http_kvroute_ctx(r);
 
-	if (ctx == NULL || ctx->token_ns == 0) {
+	if (ctx == NULL || ctx->passing.token_ns == 0) {
 		text_is(v, NULL, 0);
 		return NGX_OK;
 	}
-	return seconds_are(r, v, ctx->token_ns / 1000);
+	return seconds_are(r, v, ctx->passing.token_ns / 1000);
 }
 
 static ngx_int_t
@@ -212,11 +253,11 @@ cached_get(ngx_http_request_t *r, ngx_http_variable_value_t *v, uintptr_t data)
 {
 	ngx_http_kvroute_ctx_t *ctx = ngx_http_kvroute_ctx(r);
 
-	if (ctx == NULL || ctx->report.kind != KVR_REPORT_VALUE) {
+	if (ctx == NULL || ctx->passing.report.kind != KVR_REPORT_VALUE) {
 		text_is(v, NULL, 0);
 		return NGX_OK;
 	}
-	return number_is(r, v, ctx->report.cached_tokens);
+	return number_is(r, v, ctx->passing.report.cached_tokens);
 }
 
 static ngx_int_t
@@ -235,6 +276,8 @@ static ngx_http_variable_t variables[] = {
 	{ ngx_string("kvroute_worker"), NULL, worker_get, 0,
 	    NGX_HTTP_VAR_NOCACHEABLE, 0 },
 	{ ngx_string("kvroute_rank"), NULL, rank_get, 0,
+	    NGX_HTTP_VAR_NOCACHEABLE, 0 },
+	{ ngx_string("kvroute_prefill"), NULL, prefill_get, 0,
 	    NGX_HTTP_VAR_NOCACHEABLE, 0 },
 	{ ngx_string("kvroute_overlap"), NULL, decision_get, OVERLAP,
 	    NGX_HTTP_VAR_NOCACHEABLE, 0 },

@@ -11,18 +11,17 @@
  * it: a new block size, for instance, needs a new zone name. A zone holds no
  * pointers to code.
  *
- * The master also makes the file and gives it to the user of the nginx workers.
- * The library has the lock file follow when root opens the region again. Then
- * the master opens it as that user, exactly as a worker process will: what they
- * would be refused ends the start, or the reload, and not their predictions.
+ * The master also makes the file, see region_file.h.
  */
 #include "ngx_http_kvroute_zone.h"
 
-#include <grp.h>
+#include "ngx_http_kvroute_find.h"
 
+#include "blame.h"
 #include "health.h"
-#include "ngx_http_kvroute_health.h"
-#include "ngx_http_kvroute_shared.h"
+#include "judge.h"
+#include "region_file.h"
+#include "shared.h"
 
 enum { COUNTERS_PAGES = 16 }; /* of a zone that has no region */
 
@@ -36,240 +35,50 @@ ngx_http_kvroute_complain(ngx_log_t *log, ngx_http_kvroute_srv_conf_t *up,
 	return NGX_ERROR;
 }
 
-/* The boot that CLOCK_MONOTONIC counts from; zeros if unknown. */
-static void
-boot_read(unsigned char id[KVR_BOOT_ID_BYTES])
-{
-	u_char text[64];
-	ngx_fd_t fd;
-	ssize_t n;
-	size_t i, digits = 0;
-
-	ngx_memzero(id, KVR_BOOT_ID_BYTES);
-	fd = ngx_open_file((u_char *)"/proc/sys/kernel/random/boot_id",
-	    NGX_FILE_RDONLY, NGX_FILE_OPEN, 0);
-	if (fd == NGX_INVALID_FILE)
-		return;
-	n = ngx_read_fd(fd, text, sizeof(text));
-	(void)ngx_close_file(fd);
-	for (i = 0; n > 0 && i < (size_t)n &&
-	    digits < 2 * KVR_BOOT_ID_BYTES; i++) {
-		ngx_int_t d = ngx_hextoi(&text[i], 1);
-
-		if (d == NGX_ERROR)
-			continue;
-		id[digits / 2] = (u_char)(id[digits / 2] << 4 | d);
-		digits++;
-	}
-}
-
-/* Does root start processes of another user? */
-static bool
-hands_over(const ngx_core_conf_t *core)
-{
-	return geteuid() == 0 && core->user != (ngx_uid_t)NGX_CONF_UNSET_UINT;
-}
-
-/*
- * Made by root, used by nginx workers that are not root. Others may be able to
- * write to the folder: by now the path may be a link of theirs.
- */
-static ngx_int_t
-file_hand_over(ngx_http_kvroute_srv_conf_t *up, ngx_log_t *log)
+static struct region_file
+file_of(const ngx_http_kvroute_srv_conf_t *up)
 {
 	ngx_core_conf_t *core = (ngx_core_conf_t *)ngx_get_conf(
 	    up->cycle->conf_ctx, ngx_core_module);
-	ngx_int_t rc = NGX_OK;
-	int fd;
 
-	if (!hands_over(core))
-		return NGX_OK;
-	fd = open((const char *)up->path.data, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
-	if (fd == -1 || fchown(fd, core->user, core->group) != 0) {
-		ngx_log_error(NGX_LOG_EMERG, log, ngx_errno,
-		    "chown(\"%V\") failed", &up->path);
-		rc = NGX_ERROR;
-	}
-	if (fd != -1)
-		(void)close(fd);
-	return rc;
+	return (struct region_file){ .path = (const char *)up->path.data,
+	    .length = up->path.len, .options = &up->options,
+	    .user_name = core->user == (ngx_uid_t)NGX_CONF_UNSET_UINT ? NULL :
+	    core->username, .user = core->user, .group = core->group };
 }
 
-static int
-file_open(ngx_http_kvroute_srv_conf_t *up, uint32_t flags, struct kvr **k)
-{
-	struct kvr_options options = up->options;
-
-	boot_read(options.boot_id);
-	return kvr_open((const char *)up->path.data, up->path.len, flags,
-	    &options, k);
-}
-
-/* root may open a file of the user of nginx workers: root made it. */
-static uint32_t
-trust_flags(void)
-{
-	return geteuid() == 0 ? KVR_OPEN_TRUST : 0;
-}
-
-static int
-file_make(ngx_http_kvroute_srv_conf_t *up, struct kvr **k)
-{
-	return file_open(up, KVR_OPEN_CREATE | KVR_OPEN_ATTACH |
-	    trust_flags(), k);
-}
-
-/* The option that a region which exists was made without; "" if unknown. */
-static const char *
-other_option(ngx_http_kvroute_srv_conf_t *up)
-{
-	const char *name;
-	struct kvr *k;
-
-	if (kvr_open((const char *)up->path.data, up->path.len,
-	    KVR_OPEN_READONLY | trust_flags(), NULL, &k) != KVR_OK)
-		return "";
-	name = kvr_options_fault(k, &up->options);
-	kvr_free(k);
-	return name != NULL ? name : "";
-}
-
-/* Logs the error; always NGX_ERROR. */
 static ngx_int_t
 file_complain(ngx_http_kvroute_srv_conf_t *up, ngx_log_t *log,
-    const char *whose, int error)
+    const struct region_fault *why)
 {
-	int saved = ngx_errno;
-	const char *option = error == KVR_EMISMATCH ? other_option(up) : "";
+	const ngx_err_t error = why->error == KVR_ESYSTEM ? why->system : 0;
 
-	ngx_log_error(NGX_LOG_EMERG, log, error == KVR_ESYSTEM ? saved : 0,
-	    "kvroute of upstream \"%V\": %V%s%s: %s%s%s", &up->upstream->host,
-	    &up->path, *whose == '\0' ? "" : ", ", whose, kvr_strerror(error),
-	    *option == '\0' ? "" : " Another is ", option);
+	if (why->call == REGION_CHOWN) {
+		ngx_log_error(NGX_LOG_EMERG, log, error,
+		    "chown(\"%V\") failed", &up->path);
+		return NGX_ERROR;
+	}
+	if (why->call == REGION_ROOT)
+		ngx_log_error(NGX_LOG_EMERG, log, error,
+		    "the master process cannot become root again");
+	ngx_log_error(NGX_LOG_EMERG, log, error,
+	    "kvroute of upstream \"%V\": %V%s: %s%s%s", &up->upstream->host,
+	    &up->path, why->theirs ? ", for the worker processes" : "",
+	    kvr_strerror(why->error), *why->option == '\0' ? "" :
+	    " Another is ", why->option);
 	return NGX_ERROR;
 }
 
-/* The groups of root, while it acts for a worker process. */
-typedef struct {
-	gid_t group, *groups;
-	int n;
-} root_t;
-
-static bool
-root_leave(root_t *root, const ngx_core_conf_t *core, ngx_log_t *log)
-{
-	root->group = getegid();
-	root->n = getgroups(0, NULL);
-	root->groups = ngx_alloc(((size_t)root->n + 1) * sizeof(gid_t), log);
-	if (root->groups == NULL)
-		return false;
-	root->n = getgroups(root->n, root->groups);
-	return setegid(core->group) == 0 &&
-	    initgroups(core->username, core->group) == 0 &&
-	    seteuid(core->user) == 0;
-}
-
-static bool
-root_return(root_t *root)
-{
-	bool done = root->groups == NULL || (seteuid(0) == 0 &&
-	    setegid(root->group) == 0 &&
-	    setgroups((size_t)root->n, root->groups) == 0);
-
-	ngx_free(root->groups);
-	return done;
-}
-
-/* Opens the file as a worker process will. */
-static ngx_int_t
-file_try(ngx_http_kvroute_srv_conf_t *up, ngx_log_t *log)
-{
-	ngx_core_conf_t *core = (ngx_core_conf_t *)ngx_get_conf(
-	    up->cycle->conf_ctx, ngx_core_module);
-	int error = KVR_ESYSTEM, saved;
-	struct kvr *k = NULL;
-	root_t root;
-
-	if (!hands_over(core))
-		return NGX_OK;
-	if (root_leave(&root, core, log))
-		error = file_open(up, KVR_OPEN_ATTACH, &k);
-	saved = ngx_errno;
-	if (!root_return(&root)) {
-		ngx_log_error(NGX_LOG_EMERG, log, ngx_errno,
-		    "the master process cannot become root again");
-		error = KVR_ESYSTEM;
-	}
-	kvr_free(k);
-	ngx_set_errno(saved);
-	return error == KVR_OK ? NGX_OK : file_complain(up, log,
-	    "for the worker processes", error);
-}
-
-/* A start applies another time to live to the region. */
-static bool
-is_applied(ngx_http_kvroute_srv_conf_t *up, int error)
-{
-	return error == KVR_EMISMATCH &&
-	    strcmp(other_option(up), "ttl_ns") == 0;
-}
-
-/*
- * nginx -t makes and changes no file. It reads one that is there; what only the
- * start could mend is no error.
- */
-static ngx_int_t
-file_test(ngx_http_kvroute_srv_conf_t *up, ngx_log_t *log)
-{
-	struct stat st;
-	struct kvr *k;
-	int error;
-
-	if (lstat((const char *)up->path.data, &st) != 0 || st.st_size == 0)
-		return NGX_OK;
-	error = file_open(up, KVR_OPEN_READONLY | trust_flags(), &k);
-	if (error == KVR_OK)
-		kvr_free(k);
-	if (error == KVR_OK || error == KVR_ESTATE || error == KVR_EBUSY ||
-	    is_applied(up, error))
-		error = (st.st_mode & (S_IWGRP | S_IWOTH)) != 0 ? KVR_EPERM :
-		    KVR_OK;
-	return error == KVR_OK ? NGX_OK : file_complain(up, log, "", error);
-}
-
-/* Gives the lock file to the user that now owns the region. */
-static ngx_int_t
-lock_hand_over(ngx_http_kvroute_srv_conf_t *up, ngx_log_t *log)
-{
-	struct kvr *k;
-	int error = file_make(up, &k);
-
-	if (error != KVR_OK)
-		return file_complain(up, log, "", error);
-	kvr_free(k);
-	return NGX_OK;
-}
-
+/* nginx -t makes and changes no file. */
 static ngx_int_t
 file_prepare(ngx_http_kvroute_srv_conf_t *up, ngx_log_t *log)
 {
-	struct kvr *k;
-	ngx_int_t rc;
-	int error;
+	const struct region_file file = file_of(up);
+	struct region_fault why;
 
-	if (ngx_test_config)
-		return file_test(up, log);
-	error = file_make(up, &k);
-	if (error != KVR_OK)
-		return file_complain(up, log, "", error);
-	rc = file_hand_over(up, log);
-	/* While it is open here no other process has to check it. */
-	if (rc == NGX_OK)
-		rc = lock_hand_over(up, log);
-	if (rc == NGX_OK)
-		rc = file_try(up, log);
-	kvr_free(k);
-	return rc;
+	return (ngx_test_config ? region_file_test(&file, &why) :
+	    region_file_prepare(&file, &why)) ? NGX_OK :
+	    file_complain(up, log, &why);
 }
 
 /* The rest of the zone becomes the region. */
@@ -290,14 +99,6 @@ memory_prepare(ngx_http_kvroute_srv_conf_t *up, ngx_slab_pool_t *slab,
 		return ngx_http_kvroute_complain(log, up, "zone", error);
 	kvr_free(k);
 	return NGX_OK;
-}
-
-static bool
-same_path(const ngx_http_kvroute_srv_conf_t *a,
-    const ngx_http_kvroute_srv_conf_t *b)
-{
-	return a->path.len == b->path.len &&
-	    ngx_memcmp(a->path.data, b->path.data, a->path.len) == 0;
 }
 
 /* By default it follows from the size, which an existing file keeps. */
@@ -324,17 +125,26 @@ zones_alike(const ngx_http_kvroute_srv_conf_t *a,
 	    a->options.secret_bytes) == 0;
 }
 
+static size_t
+health_bytes(const ngx_http_kvroute_srv_conf_t *up)
+{
+	return up->options.max_workers * sizeof(*up->fleet.health) +
+	    sizeof(*up->fleet.blame);
+}
+
 /* Only where it is needed, so that a zone without it keeps its room. */
 static bool
 health_make(ngx_http_kvroute_srv_conf_t *up, ngx_slab_pool_t *slab)
 {
-	if (up->health == NULL && ngx_http_kvroute_health_on(up)) {
+	if (up->fleet.health == NULL && judge_on(&up->fleet)) {
 		slab->log_nomem = 0;
-		up->health = ngx_slab_calloc(slab, up->options.max_workers *
-		    sizeof(*up->health));
+		up->fleet.health = ngx_slab_calloc(slab, health_bytes(up));
 		slab->log_nomem = 1;
 	}
-	return up->health != NULL || !ngx_http_kvroute_health_on(up);
+	if (up->fleet.health != NULL)
+		up->fleet.blame = (struct blame *)(up->fleet.health +
+		    up->options.max_workers);
+	return up->fleet.health != NULL || !judge_on(&up->fleet);
 }
 
 /*
@@ -345,7 +155,7 @@ static ngx_int_t
 zone_keep(ngx_http_kvroute_srv_conf_t *up, ngx_http_kvroute_srv_conf_t *of,
     ngx_log_t *log)
 {
-	if (!same_path(up, of)) {
+	if (!ngx_http_kvroute_same(&up->path, &of->path)) {
 		ngx_log_error(NGX_LOG_EMERG, log, 0, "kvroute of upstream "
 		    "\"%V\" cannot change its path in a reload: restart",
 		    &up->upstream->host);
@@ -358,13 +168,13 @@ zone_keep(ngx_http_kvroute_srv_conf_t *up, ngx_http_kvroute_srv_conf_t *of,
 		    &up->zone_name);
 		return NGX_ERROR;
 	}
-	up->shared = of->shared;
-	up->polled = of->polled;
-	up->health = of->health;
+	up->fleet.shared = of->fleet.shared;
+	up->fleet.polled = of->fleet.polled;
+	up->fleet.health = of->fleet.health;
 	up->memory = of->memory;
 	up->bytes = of->bytes;
 	if (health_make(up, (ngx_slab_pool_t *)up->zone->shm.addr)) {
-		of->health = up->health;
+		of->fleet.health = up->fleet.health;
 		return NGX_OK;
 	}
 	ngx_log_error(NGX_LOG_EMERG, log, 0, "kvroute zone \"%V\" is in use "
@@ -385,10 +195,10 @@ zone_init(ngx_shm_zone_t *zone, void *old)
 			return NGX_ERROR;
 		return up->path.len > 0 ? file_prepare(up, log) : NGX_OK;
 	}
-	up->shared = ngx_slab_calloc(slab, sizeof(*up->shared));
-	up->polled = ngx_slab_calloc(slab, up->options.max_workers *
-	    sizeof(*up->polled));
-	if (up->shared == NULL || up->polled == NULL ||
+	up->fleet.shared = ngx_slab_calloc(slab, sizeof(*up->fleet.shared));
+	up->fleet.polled = ngx_slab_calloc(slab, up->options.max_workers *
+	    sizeof(*up->fleet.polled));
+	if (up->fleet.shared == NULL || up->fleet.polled == NULL ||
 	    !health_make(up, slab))
 		return ngx_http_kvroute_complain(log, up, "zone",
 		    KVR_ETOOSMALL);
@@ -411,8 +221,8 @@ zone_name_make(ngx_conf_t *cf, ngx_http_kvroute_srv_conf_t *up)
 		return false;
 	ngx_sprintf(name->data, "kvroute %V", &up->upstream->host);
 	up->zone_size = COUNTERS_PAGES * ngx_pagesize +
-	    up->options.max_workers * (sizeof(*up->polled) +
-	    sizeof(*up->health));
+	    up->options.max_workers * sizeof(*up->fleet.polled) +
+	    health_bytes(up);
 	return true;
 }
 
@@ -420,13 +230,13 @@ zone_name_make(ngx_conf_t *cf, ngx_http_kvroute_srv_conf_t *up)
 static bool
 path_taken(ngx_conf_t *cf, ngx_http_kvroute_srv_conf_t *up)
 {
-	ngx_http_kvroute_main_conf_t *main = ngx_http_conf_get_module_main_conf(
-	    cf, ngx_http_upstream_kvroute_module);
+	ngx_http_kvroute_main_conf_t *main = ngx_http_kvroute_main(cf);
 	ngx_http_kvroute_srv_conf_t **ups = main->upstreams.elts;
 	ngx_uint_t i;
 
 	for (i = 0; i < main->upstreams.nelts; i++) {
-		if (ups[i] != up && up->path.len > 0 && same_path(ups[i], up))
+		if (ups[i] != up && up->path.len > 0 && ngx_http_kvroute_same(
+		    &ups[i]->path, &up->path))
 			return true;
 	}
 	return false;
@@ -464,7 +274,10 @@ int
 ngx_http_kvroute_region_open(ngx_http_kvroute_srv_conf_t *up, bool master,
     struct kvr **k)
 {
+	const struct region_file file = file_of(up);
+
 	if (up->path.len == 0)
 		return kvr_attach_at(NULL, up->memory, up->bytes, k);
-	return master ? file_make(up, k) : file_open(up, KVR_OPEN_ATTACH, k);
+	return master ? region_file_make(&file, k) :
+	    region_file_open(&file, KVR_OPEN_ATTACH, k);
 }

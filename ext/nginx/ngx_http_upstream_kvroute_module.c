@@ -12,7 +12,10 @@
  */
 #include "ngx_http_kvroute_conf.h"
 
+#include "endpoint.h"
+#include "ngx_http_kvroute_advice.h"
 #include "ngx_http_kvroute_answer.h"
+#include "ngx_http_kvroute_front.h"
 #include "ngx_http_kvroute_param.h"
 #include "ngx_http_kvroute_peer.h"
 #include "ngx_http_kvroute_phases.h"
@@ -39,6 +42,16 @@ static ngx_conf_enum_t reasonings[] = {
 	{ ngx_null_string, 0 }
 };
 
+static ngx_conf_enum_t endpoints[] = {
+	{ ngx_string("auto"), NGX_HTTP_KVROUTE_BY_PATH },
+	{ ngx_string("chat"), ENDPOINT_CHAT },
+	{ ngx_string("completions"), ENDPOINT_COMPLETIONS },
+	{ ngx_string("responses"), ENDPOINT_RESPONSES },
+	{ ngx_string("messages"), ENDPOINT_MESSAGES },
+	{ ngx_string("none"), ENDPOINT_OTHER },
+	{ ngx_null_string, 0 }
+};
+
 /* A share of the memory that the workers leave, once that is known. */
 static void
 bindings_size(ngx_http_kvroute_srv_conf_t *up)
@@ -61,7 +74,7 @@ is_incomplete(ngx_conf_t *cf, const ngx_http_kvroute_srv_conf_t *up)
 		return "needs \"zone=NAME:SIZE\" or \"path=FILE\"";
 	if (up->path.len == 0 && ngx_http_kvroute_param_given(cf, "size"))
 		return "has \"size=\" without \"path=\"";
-	if (up->queue == 0 &&
+	if (up->fleet.queue == 0 &&
 	    ngx_http_kvroute_param_given(cf, "queue_timeout"))
 		return "has \"queue_timeout=\" without \"queue=\"";
 	if (up->options.journal_bytes == 0)
@@ -96,7 +109,7 @@ kvroute_set(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 		return wrong;
 	up->sized = ngx_http_kvroute_param_given(cf, "affinity");
 	if (up->shadow != NGX_HTTP_KVROUTE_CHOOSE)
-		up->gray = 0; /* the stock method probes none */
+		up->fleet.gray = 0; /* the stock method probes none */
 	bindings_size(up);
 	up->upstream = ngx_http_conf_get_module_srv_conf(cf,
 	    ngx_http_upstream_module);
@@ -121,34 +134,6 @@ kvroute_set(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 	if ((wrong = ngx_http_kvroute_filters_order(cf)) != NGX_CONF_OK)
 		return wrong;
 	return ngx_http_kvroute_zone_add(cf, up);
-}
-
-/*
- * NULL, or why the facts do not fit together. A window that is to be read off
- * the engine sets the mode, too.
- */
-static const char *
-windows_unfit(ngx_http_kvroute_server_t *server)
-{
-	struct kvr_worker *facts = &server->facts;
-	bool full = facts->window_mode == KVR_WINDOW_FULL;
-
-	server->windows = KVR_WINDOW_FULL;
-	if (!full && facts->window_tokens == 0 && !server->ask)
-		return "\"window_mode=\" needs \"window=\" or "
-		    "\"capacity=auto\"";
-	if (full && (facts->window_tokens > 0 || facts->window_layers > 0 ||
-	    facts->window_interval > 0 || facts->window_capacity > 0))
-		return "facts about windows need \"window_mode=boundary\", "
-		    "\"dense\" or \"dual\"";
-	if (facts->window_capacity > 0 &&
-	    facts->window_mode != KVR_WINDOW_DUAL)
-		return "\"window_capacity=\" needs \"window_mode=dual\"";
-	if (!full && facts->window_tokens == 0) {
-		server->windows = facts->window_mode;
-		facts->window_mode = KVR_WINDOW_FULL;
-	}
-	return NULL;
 }
 
 /* ADDRESS[:PORT], as peers are named, or a name for later. */
@@ -195,7 +180,8 @@ server_set(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 	if (server == NULL)
 		return NGX_CONF_ERROR;
 	ngx_memzero(server, sizeof(*server));
-	(void)kvr_worker_init(&server->facts, sizeof(server->facts));
+	(void)kvr_worker_init(&server->told.worker,
+	    sizeof(server->told.worker));
 	if (!address_read(cf, &args[1], server))
 		return NGX_CONF_ERROR;
 	for (i = 2; i < cf->args->nelts; i++) {
@@ -203,9 +189,10 @@ server_set(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 		if (wrong != NGX_CONF_OK)
 			return wrong;
 	}
-	server->evicts = ngx_http_kvroute_param_given(cf, "eviction");
-	up->ranked |= server->ranks > 0;
-	why = windows_unfit(server);
+	server->told.evicts = ngx_http_kvroute_param_given(cf, "eviction");
+	up->ranked |= server->told.ranks > 0;
+	up->parted |= server->told.worker.role != KVR_ROLE_BOTH;
+	why = known_windows_fit(&server->told);
 	return why == NULL ? NGX_CONF_OK :
 	    ngx_http_kvroute_param_refuse(cf, &args[1], why);
 }
@@ -224,6 +211,26 @@ status_set(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 	return NGX_CONF_OK;
 }
 
+/* A time of a second to an hour, or off. */
+static char *
+comments_set(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+	ngx_http_kvroute_loc_conf_t *loc = conf;
+	ngx_str_t *args = cf->args->elts;
+	ngx_int_t ms = ngx_http_kvroute_word_is(&args[1], "off") ? 0 :
+	    ngx_parse_time(&args[1], 0);
+
+	if (loc->comments != NGX_CONF_UNSET_MSEC)
+		return "is duplicate";
+	if (ms == NGX_ERROR || (ms != 0 && (ms < 1000 || ms > 3600000)) ||
+	    (ms == 0 && !ngx_http_kvroute_word_is(&args[1], "off")))
+		return ngx_http_kvroute_param_refuse(cf, &args[1], "it is "
+		    "\"off\", or the time from one comment to the next, from "
+		    "1s to 1h");
+	loc->comments = (ngx_msec_t)ms;
+	return NGX_CONF_OK;
+}
+
 #define ANYWHERE (NGX_HTTP_MAIN_CONF | NGX_HTTP_SRV_CONF | NGX_HTTP_LOC_CONF)
 #define OF_LOCATION(field) NGX_HTTP_LOC_CONF_OFFSET, \
 	offsetof(ngx_http_kvroute_loc_conf_t, field), NULL
@@ -235,6 +242,11 @@ static ngx_command_t commands[] = {
 	    server_set, NGX_HTTP_SRV_CONF_OFFSET, 0, NULL },
 	{ ngx_string("kvroute_max_body"), ANYWHERE | NGX_CONF_TAKE1,
 	    ngx_conf_set_size_slot, OF_LOCATION(max_body) },
+	{ ngx_string("kvroute_endpoint"), ANYWHERE | NGX_CONF_TAKE1,
+	    ngx_conf_set_enum_slot, NGX_HTTP_LOC_CONF_OFFSET,
+	    offsetof(ngx_http_kvroute_loc_conf_t, endpoint), endpoints },
+	{ ngx_string("kvroute_ignore_line"), ANYWHERE | NGX_CONF_1MORE,
+	    ngx_http_kvroute_ignore_set, NGX_HTTP_LOC_CONF_OFFSET, 0, NULL },
 	{ ngx_string("kvroute_model"), ANYWHERE | NGX_CONF_TAKE1,
 	    ngx_http_set_complex_value_slot, OF_LOCATION(model) },
 	{ ngx_string("kvroute_scope"), ANYWHERE | NGX_CONF_TAKE1,
@@ -252,6 +264,10 @@ static ngx_command_t commands[] = {
 	    offsetof(ngx_http_kvroute_loc_conf_t, reasoning), reasonings },
 	{ ngx_string("kvroute_early"), ANYWHERE | NGX_CONF_FLAG,
 	    ngx_conf_set_flag_slot, OF_LOCATION(early) },
+	{ ngx_string("kvroute_server_header"), ANYWHERE | NGX_CONF_FLAG,
+	    ngx_conf_set_flag_slot, OF_LOCATION(server_header) },
+	{ ngx_string("kvroute_comments"), ANYWHERE | NGX_CONF_TAKE1,
+	    comments_set, OF_LOCATION(comments) },
 	{ ngx_string("kvroute_salt"), ANYWHERE | NGX_CONF_TAKE1,
 	    ngx_http_kvroute_salt_command, OF_LOCATION(salt) },
 	{ ngx_string("kvroute_share"), ANYWHERE | NGX_CONF_TAKE1,
@@ -280,6 +296,25 @@ main_create(ngx_conf_t *cf)
 	return main;
 }
 
+/* A line of the fleet, into a log of nginx's. */
+static void
+line_log(const struct fleet *f, void *to, unsigned level,
+    const char *text, size_t n)
+{
+	static const ngx_uint_t levels[] = {
+		[FLEET_INFO] = NGX_LOG_INFO, [FLEET_NOTICE] = NGX_LOG_NOTICE,
+		[FLEET_WARN] = NGX_LOG_WARN, [FLEET_ERROR] = NGX_LOG_ERR };
+	ngx_http_kvroute_srv_conf_t *up = f->proxy;
+
+	if ((level & FLEET_OF_REQUEST) != 0) {
+		ngx_log_error(levels[level & ~FLEET_OF_REQUEST],
+		    (ngx_log_t *)to, 0, "kvroute: %*s", n, text);
+		return;
+	}
+	ngx_log_error(levels[level], (ngx_log_t *)to, 0, "kvroute of upstream "
+	    "\"%V\": %*s", &up->upstream->host, n, text);
+}
+
 static void *
 srv_create(ngx_conf_t *cf)
 {
@@ -290,7 +325,12 @@ srv_create(ngx_conf_t *cf)
 	(void)kvr_options_init(&up->options, sizeof(up->options));
 	(void)kvr_policy_init(&up->policy, sizeof(up->policy));
 	up->options.unit = KVR_UNIT_BYTES;
-	ngx_queue_init(&up->late.queue);
+	up->options.region_bytes = 8 << 20;
+	up->options.block_size = 256;
+	up->fleet.proxy = up;
+	up->fleet.log = line_log;
+	up->fleet.options = &up->options;
+	up->waits.line.places.fleet = &up->fleet;
 	return ngx_http_kvroute_param_defaults(cf, "kvroute", up) == NGX_OK ?
 	    up : NULL;
 }
@@ -303,11 +343,15 @@ loc_create(ngx_conf_t *cf)
 	if (loc == NULL)
 		return NULL;
 	loc->max_body = NGX_CONF_UNSET_SIZE;
+	loc->endpoint = NGX_CONF_UNSET_UINT;
+	loc->ignored = NGX_CONF_UNSET_PTR;
 	loc->feedback = NGX_CONF_UNSET;
 	loc->include_usage = NGX_CONF_UNSET;
 	loc->reasoning = NGX_CONF_UNSET_UINT;
 	loc->bypass = NGX_CONF_UNSET_PTR;
 	loc->early = NGX_CONF_UNSET;
+	loc->server_header = NGX_CONF_UNSET;
+	loc->comments = NGX_CONF_UNSET_MSEC;
 	loc->trace = NGX_CONF_UNSET_PTR;
 	ngx_http_kvroute_session_create(loc);
 	return loc;
@@ -317,13 +361,15 @@ static char *
 loc_merge(ngx_conf_t *cf, void *parent, void *child)
 {
 	ngx_http_kvroute_loc_conf_t *of = parent, *loc = child;
-	ngx_http_kvroute_main_conf_t *main = ngx_http_conf_get_module_main_conf(
-	    cf, ngx_http_upstream_kvroute_module);
+	ngx_http_kvroute_main_conf_t *main = ngx_http_kvroute_main(cf);
 	char *wrong;
 
 	ngx_conf_merge_size_value(loc->max_body, of->max_body, MAX_BODY);
+	ngx_conf_merge_uint_value(loc->endpoint, of->endpoint,
+	    NGX_HTTP_KVROUTE_BY_PATH);
+	ngx_conf_merge_ptr_value(loc->ignored, of->ignored, NULL);
 	ngx_conf_merge_value(loc->feedback, of->feedback, 1);
-	ngx_conf_merge_value(loc->include_usage, of->include_usage, 0);
+	ngx_conf_merge_value(loc->include_usage, of->include_usage, 1);
 	ngx_conf_merge_uint_value(loc->reasoning, of->reasoning,
 	    NGX_HTTP_KVROUTE_STRIP);
 	ngx_conf_merge_ptr_value(loc->bypass, of->bypass, NULL);
@@ -337,6 +383,9 @@ loc_merge(ngx_conf_t *cf, void *parent, void *child)
 	if (loc->salt == NULL)
 		loc->salt = of->salt;
 	ngx_conf_merge_value(loc->early, of->early, 0);
+	ngx_conf_merge_value(loc->server_header, of->server_header, 0);
+	ngx_conf_merge_msec_value(loc->comments, of->comments, 0);
+	ngx_http_kvroute_location_advise(cf);
 	if (loc->early)
 		main->needs = "kvroute_early";
 	if (loc->salt != NULL)

@@ -14,11 +14,12 @@
  * But two clocks drift apart: by 500 ppm each, if they are being put right. So
  * the least one rises by a thousandth of the time that passes, and by no more:
  * were it that of the last minute, a delay that stays would be none after that.
- * A peer that was late with all of its frames cannot be told from one in time.
+ * A peer that was late with all of its frames cannot be distinguished from one
+ * in time.
  *
- * One late frame, or a burst after the bus has paused, says nothing of those
- * that follow. A peer is late when for LATE_FOR no frame came in time, and in
- * time again with the first that does.
+ * One late frame, or a burst after the bus has paused, is no sign that later
+ * frames will be late. A peer is late when for LATE_FOR no frame came in time,
+ * and in time again with the first that does.
  */
 #include "apply_in.h"
 
@@ -28,10 +29,10 @@
 #define MS INT64_C(1000000)
 #define SECOND (1000 * MS)
 /*
- * In time is what is less late than the time in which one engine gets so many
- * requests: more, and all routers run to the engine that was idle. Buses and
- * schedulers alone make frames some 20 ms late; what that costs an engine of 20
- * requests a second has not been measured.
+ * A frame is in time if it is less late than one engine takes to get so many
+ * requests. If later ones counted, all routers would run to the engine that was
+ * idle. Buses and schedulers alone make frames some 20 ms late; the cost of
+ * that for an engine of 20 requests a second has not been measured.
  */
 #define EXCESS_REQUESTS 0.08
 #define EXCESS_MIN (20 * MS)
@@ -132,7 +133,7 @@ peer_free(struct apply *a, struct peer *p)
 	apply_ends(a, p, INT64_MAX);
 	if (a->o.proof != NULL) {
 		proof_forget(a->o.proof, p->origin);
-		/* What it has sent can be sent again from now on. */
+		/* Recordings of it can be sent from now on. */
 		if (p->proved)
 			(void)proof_draw(a->o.proof);
 	}
@@ -302,8 +303,8 @@ count_proved(struct peer *p)
 }
 
 /*
- * Does the frame count? Of one that is not proved, only what leads to that is
- * looked at. The log has frames of peers that have ended.
+ * Does the frame count? If it is not proved, only its challenge and its proof
+ * are read. The log has frames of peers that have ended.
  */
 static bool
 is_proved(struct apply *a, const struct moment *m)
@@ -427,7 +428,7 @@ peer_work(struct apply *a, struct peer **place, int64_t now)
 }
 
 /*
- * This daemon was stopped. What it takes for open leases may have ended: they
+ * This daemon was stopped. Leases that it takes for open may have ended: they
  * count by the lists and loads that follow.
  */
 static void
@@ -489,7 +490,7 @@ apply_counts(const struct apply *a)
 	return a->counts;
 }
 
-/* All that it runs, by what it said last; nothing once that has no force. */
+/* All that it runs by its latest loads, or nothing once it is silent. */
 static void
 peer_load(const struct apply *a, const struct peer *p, struct apply_peer *out)
 {

@@ -3,8 +3,7 @@
  * apply.h - frames of peers, applied to a region.
  *
  * It has neither a clock nor a bus: `now`, of the clock of the region's router,
- * and frames are given. Whatever comes, memory is bounded, and what is dropped
- * is counted.
+ * and frames are given. Memory is bounded in any case, and drops are counted.
  */
 #ifndef KVROUTE_APPLY_H
 #define KVROUTE_APPLY_H
@@ -25,13 +24,13 @@ struct apply;
 
 struct apply_options {
 	struct roster *roster;
-	struct chains *chains; /* gets what is applied; NULL: there is none */
+	struct chains *chains; /* gets the applied chains, or NULL */
 	struct frame_rules rules;
 	struct proof *proof; /* that peers are there; NULL: none is asked for */
 	uint64_t origin;   /* one's own: echoes are not applied */
 	bool loads;        /* sums of loads only */
 	bool orders;       /* draining and up */
-	int64_t now;       /* what was sent before is of the past: replayed */
+	int64_t now;       /* frames sent before it are replayed */
 };
 
 struct apply_counts {
@@ -58,22 +57,22 @@ struct apply_peer {
 	int64_t heard;
 	uint64_t leases, unseen, lost;
 	uint64_t frames, dropped; /* that came; records not applied */
-	uint64_t requests, prefill_tokens; /* that it runs, as it says */
+	uint64_t requests, prefill_tokens; /* that it runs, by its loads */
 	uint64_t policy;
 	size_t host_len;
 	char host[APPLY_HOST_MAX];
 };
 
 /*
- * Ends what an earlier daemon left in the region. NULL: no memory, or the
- * region is busy.
+ * Ends the leases and loads that an earlier daemon left in the region. NULL: no
+ * memory, or the region is busy.
  */
 struct apply *apply_new(const struct apply_options *options);
 void apply_free(struct apply *a);
 /* `age`: how long the frame was in a log. */
 void apply_frame(struct apply *a, int64_t now, int64_t age, const void *bytes,
     size_t n);
-/* Ends what is due; call it several times a second. */
+/* Does the work that is due; call it several times a second. */
 void apply_work(struct apply *a, int64_t now);
 /* Ends all leases and loads of peers. */
 void apply_end(struct apply *a, int64_t now);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * apply_in.h - what apply.c, which knows peers and time, hands to
- * apply_records.c, apply_workers.c and apply_loads.c, which change the region.
- * Only these include it.
+ * apply_in.h - the state that apply.c, which follows peers and time, shares
+ * with apply_records.c, apply_workers.c and apply_loads.c, which change the
+ * region. Only these include it.
  */
 #ifndef KVROUTE_APPLY_IN_H
 #define KVROUTE_APPLY_IN_H
 
 #include "apply.h"
 
-/* Its default when there is no memory is to exit. */
+/* uthash exits by default when there is no memory. */
 #define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 
@@ -31,12 +31,12 @@ struct end {
 	UT_hash_handle hh;
 };
 
-/* What a peer says of a worker. */
+/* The latest load of a worker by a peer. */
 struct said {
 	struct kvr_load load;
 	int64_t at;
 	uint32_t made;    /* of the worker's place here, as in struct known */
-	uint64_t open;    /* leases of this peer here, when it said so */
+	uint64_t open;    /* leases of this peer here at that time */
 	uint64_t unseen;  /* of load.requests, those that were not open */
 };
 
@@ -55,12 +55,12 @@ struct peer {
 	int64_t heard;
 	int64_t least, least_at;  /* of arrival - sent, and as of when */
 	bool timed;               /* that is known */
-	bool proved;              /* it has said the challenge back */
+	bool proved;              /* it has answered the challenge */
 	int64_t excess;
 	int64_t late_since;       /* if late: no frame since came in time */
 	bool late;
 	uint64_t site;            /* 0: not known */
-	int64_t site_sent;        /* the latest frame that said so */
+	int64_t site_sent;        /* the latest frame that named it */
 	bool ended;               /* another origin of its site has begun */
 	bool due;                 /* its leases could not be ended yet */
 	uint64_t lost, policy;
@@ -105,11 +105,11 @@ struct moment {
 
 void apply_record(struct apply *a, const struct moment *m,
     const struct frame_record *r);
-/* The peer tells its challenge. */
+/* The peer has sent its challenge. */
 void apply_challenge(struct apply *a, const struct moment *m,
     uint64_t challenge);
 /*
- * Ends all leases of a peer. false: the region is busy, and p->due says so;
+ * Ends all leases of a peer. false: the region is busy, and p->due is set;
  * until they have ended the peer opens no others.
  */
 bool apply_reap(struct apply *a, struct peer *p, int64_t now);
@@ -121,17 +121,17 @@ void apply_ends(struct apply *a, struct peer *p, int64_t until);
 /* A peer's worker, as the region has it; NULL: it is not known. */
 struct roster_worker *apply_worker(const struct apply *a,
     const struct peer *p, uint64_t index);
-/* The same, of a record that says something about what it holds. */
+/* The same, for a record about the content of the worker. */
 struct roster_worker *apply_agreed(struct apply *a, const struct moment *m,
     const struct frame_record *r);
-/* Counts what the library said about a record. True: it has been applied. */
+/* Counts the library's result for a record. True: it has been applied. */
 bool apply_done(struct apply *a, int error);
 /* A peer names a worker. */
 void apply_known(struct apply *a, const struct moment *m,
     const struct frame_record *r);
 void apply_load(struct apply *a, const struct moment *m,
     const struct frame_record *r);
-/* Sets the loads of all peers in the region: what has changed, or `all`. */
+/* Sets the loads of all peers in the region: those that changed, or `all`. */
 void apply_loads_set(struct apply *a, bool all, int64_t now);
 
 #endif

@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * apply_loads.c - what peers say of their load on each worker.
+ * apply_loads.c - the loads that peers report for each worker.
  *
- * All of it counts with --loads, and of a peer that is late: no leases of it
- * are open here. Of others it counts in part:
+ * A load counts whole with --loads, and if its peer is late: no leases of it
+ * are open here. The loads of other peers count in part:
  *
  * Leases that a peer lists, and that were not seen to open - its RESERVE was
  * lost, or was before this start, or came late - are not open here, but run.
- * They count by the peer's loads: of what it says of a worker, the part of its
- * requests there that are not open here, as long as those that were not seen
- * go on.
+ * They count by the peer's loads: the load of a worker counts by the share of
+ * its requests that are not open here, as long as the unseen leases go on.
  *
  *	the peer    b: 4 requests, 9000 tokens
  *	open here   b: 1
- *	not seen    3, of which 1 has ended since the load came
+ *	not seen    3, and 1 has ended since the load came
  *	counts      the lease, and 9000 * 3/4 * 2/3 = 4500 tokens
  */
 #include "apply_in.h"
@@ -26,7 +25,7 @@
 #define LOAD_EXCESS_MAX (500 * MS)
 #define LOAD_LIFE (3000 * MS)
 
-/* How much of what a peer says of a worker is not open here as leases. */
+/* The share of a peer's load on a worker that is not open here as leases. */
 static double
 part(const struct apply *a, const struct peer *p, const struct said *said)
 {
@@ -74,7 +73,7 @@ sum(struct apply *a, const struct peer *p, int64_t now)
 	}
 }
 
-/* Loads follow the list of open leases: what of them is open here now? */
+/* Loads follow the list of open leases: how many are open here now? */
 static void
 compare(struct apply *a, struct peer *p)
 {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * apply_records.c - what each record of a peer does to the region.
+ * apply_records.c - the effect of each record of a peer on the region.
  *
  *	            fresh       late, or replayed    stale
  *	RESERVE     a lease     a prefix             -
  *	OBSERVE     a prefix    a prefix             -
  *	COMMIT ...  its lease   -                    -
  *	BIND        yes         yes                  -
- *	OPEN        yes         what is not seen     -
+ *	OPEN        yes         unseen leases        -
  *	LOAD        see apply_loads.c                -
  *	HELLO, WORKER, SITE, RESET, CLEAR, CHAIN, TENANT,  always
  *	CHALLENGE, PROOF
@@ -56,7 +56,7 @@ lease_drop(struct apply *a, struct peer *p, struct lease *l)
 	free(l);
 }
 
-/* The place of a lease that is not open here yet; NULL: there is none. */
+/* The place of a lease that is not open here yet, or NULL. */
 static struct lease *
 lease_make(struct apply *a, struct peer *p, uint64_t number, uint64_t most)
 {
@@ -199,7 +199,7 @@ set_prompt(struct apply *a, const struct frame_record *r)
 	    (uint32_t)r->first_block, r->numbers, r->length, r->units);
 }
 
-/* What was opened, or has ended meanwhile, as a prefix. */
+/* Notes a prompt that was opened, or has ended meanwhile, as a prefix. */
 static void
 observe(struct apply *a, const struct moment *m, const struct frame_record *r)
 {
@@ -335,7 +335,7 @@ change(struct apply *a, struct lease *l, const struct frame_record *r,
 		return kvr_lease_abort(a->k, l->id, at, 0);
 	default:
 		error = finish(a, l, r, at);
-		/* A report that is none: the lease has ended all the same. */
+		/* The report is not valid; the lease has ended all the same. */
 		return error == KVR_EINVAL ?
 		    kvr_lease_finish(a->k, l->id, NULL, at, 0) : error;
 	}
@@ -359,7 +359,7 @@ take_change(struct apply *a, const struct moment *m,
 			lease_drop(a, m->peer, l);
 		return;
 	}
-	/* If its commit was lost, what follows says that there was one. */
+	/* If its commit was lost, a later record shows that there was one. */
 	if (!l->committed && !ends && r->kind != FRAME_COMMIT)
 		l->committed = kvr_lease_commit(a->k, l->id, when(m, r), 0) ==
 		    KVR_OK;
@@ -424,8 +424,8 @@ note_unseen(struct apply *a, struct peer *p, const struct frame_record *r)
 }
 
 /*
- * Ends leases of which the end was lost, and notes those of which the beginning
- * was. Lists that later frames have overtaken have what has ended since.
+ * Ends leases that ended unseen, and notes those that began unseen. Lists that
+ * later frames have overtaken have leases that ended since.
  */
 static void
 take_open(struct apply *a, const struct moment *m,
@@ -445,7 +445,7 @@ take_open(struct apply *a, const struct moment *m,
 	a->counts.records++;
 }
 
-/* Of a peer that is late: all its leases count by its loads. */
+/* The peer is late: all its leases count by its loads. */
 static void
 take_late(struct apply *a, const struct moment *m,
     const struct frame_record *r)
@@ -503,9 +503,9 @@ apply_set_state(struct apply *a, struct peer *p, enum apply_state state,
 
 /*
  * A daemon that begins anew has another origin, and so have the leases of its
- * router. Those of the earlier one end now, not when it has been silent for
- * long, or they would count twice. Both have one clock, so the later frame is
- * the later daemon's, in whatever order they come.
+ * router. The leases of the earlier one end now, not when it has been silent
+ * for long, or they would count twice. Both have one clock, so the later frame
+ * is the later daemon's, in whatever order they come.
  */
 static void
 take_site(struct apply *a, const struct moment *m, uint64_t site)
@@ -528,7 +528,7 @@ take_site(struct apply *a, const struct moment *m, uint64_t site)
 	}
 }
 
-/* What is known at any delay. */
+/* Applies the records that hold at any delay. */
 static bool
 always(struct apply *a, const struct moment *m, const struct frame_record *r)
 {

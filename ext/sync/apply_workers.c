@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * apply_workers.c - what peers say of workers: names, epochs, orders.
- */
+/* apply_workers.c - news from peers about workers: names, epochs, orders. */
 #include "apply_in.h"
 
 #include <string.h>
@@ -45,8 +43,9 @@ apply_worker(const struct apply *a, const struct peer *p, uint64_t index)
 }
 
 /*
- * What the region held when the daemon began, and what runs now, is of a later
- * time than a reset of the past. Only what was replayed before it may go.
+ * The content that the region had when the daemon began, and the requests that
+ * run now, are later than a reset of the past. Only prefixes that were replayed
+ * before it may go.
  */
 static bool
 may_reset(const struct apply *a, const struct moment *m,

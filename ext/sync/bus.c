@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * bus.c - what is common to all buses.
- */
+/* bus.c - the part that all buses share. */
 #include "bus_in.h"
 
 #include <kvroute.h>
@@ -12,16 +10,22 @@
 
 enum { MS = 1000000, PAUSE_MIN_MS = 50 };
 
+#define HIREDIS "hiredis and OpenSSL"
+
 static const struct {
 	const char *scheme, *library;
 	const struct bus_kind *kind;
 	bool tls;
 } schemes[] = {
-	{ "redis", "hiredis", &bus_redis, false },
-	{ "rediss", "hiredis", &bus_redis, true },
-	{ "valkey", "hiredis", &bus_redis, false },
-	{ "valkeys", "hiredis", &bus_redis, true },
-	{ "unix", "hiredis", &bus_redis, false },
+	{ "redis", HIREDIS, &bus_redis, false },
+	{ "rediss", HIREDIS, &bus_redis, true },
+	{ "redis+sentinel", HIREDIS, &bus_redis, false },
+	{ "rediss+sentinel", HIREDIS, &bus_redis, true },
+	{ "redis+cluster", HIREDIS, &bus_redis, false },
+	{ "rediss+cluster", HIREDIS, &bus_redis, true },
+	{ "valkey", HIREDIS, &bus_redis, false },
+	{ "valkeys", HIREDIS, &bus_redis, true },
+	{ "unix", HIREDIS, &bus_redis, false },
 	{ "nats", "cnats", &bus_nats, false },
 	{ "nats+tls", "cnats", &bus_nats, true }
 };
@@ -39,15 +43,11 @@ good_name(const char *name)
 }
 
 static bool
-set_up(struct bus *b, const struct bus_options *options)
+find_kind(struct bus *b)
 {
 	const size_t n = sizeof(schemes) / sizeof(schemes[0]);
 	size_t i = 0;
 
-	b->options = *options;
-	b->options.url = NULL;
-	if (!bus_url_parse(options->url, &b->url, b->error, sizeof(b->error)))
-		return false;
 	while (i < n && strcmp(schemes[i].scheme, b->url.scheme) != 0)
 		i++;
 	if (i == n)
@@ -55,24 +55,49 @@ set_up(struct bus *b, const struct bus_options *options)
 		    "URL: no bus is called %s", b->url.scheme) < 0;
 	b->kind = schemes[i].kind;
 	b->tls = schemes[i].tls;
-	if (b->kind == NULL)
-		return snprintf(b->error, sizeof(b->error), "%s: this program "
-		    "was built without %s", b->url.scheme,
-		    schemes[i].library) < 0;
-	if (options->listens > 0 && b->kind != &bus_nats)
-		return snprintf(b->error, sizeof(b->error),
-		    "URL: only NATS is listened to") < 0;
-	if (options->listens > 0 ? !bus_subject(options->name) :
-	    !good_name(options->name))
-		return snprintf(b->error, sizeof(b->error), "the name of the "
-		    "stream or subject is not one") < 0;
+	return b->kind != NULL || snprintf(b->error, sizeof(b->error),
+	    "%s: this program was built without %s", b->url.scheme,
+	    schemes[i].library) < 0;
+}
+
+/* NULL, or the fault. */
+static const char *
+look_at_options(const struct bus *b, const struct bus_options *o)
+{
+	const bool nats = b->kind == &bus_nats;
+
+	if (o->listens > 0 && !nats)
+		return "URL: only NATS is listened to";
+	if (o->listens > 0 ? !bus_subject(o->name) : !good_name(o->name))
+		return "the name of the stream or subject is not one";
+	if ((o->cert == NULL) != (o->key == NULL))
+		return "a certificate and its key are given together";
+	if (!b->tls && (o->ca != NULL || o->cert != NULL))
+		return nats ? "certificates need a URL with nats+tls://" :
+		    "certificates need a URL with rediss";
+	if (o->sentinel_login != NULL &&
+	    strstr(b->url.scheme, "+sentinel") == NULL)
+		return "a login of Sentinels needs a URL with +sentinel";
+	return o->creds == NULL || nats ? NULL :
+	    "credentials of NATS are for no other bus";
+}
+
+static bool
+set_up(struct bus *b, const struct bus_options *options)
+{
+	const char *wrong;
+
+	b->options = *options;
+	b->options.url = NULL;
+	if (!bus_url_parse(options->url, &b->url, b->error,
+	    sizeof(b->error)) || !find_kind(b))
+		return false;
+	wrong = look_at_options(b, options);
+	if (wrong != NULL)
+		return snprintf(b->error, sizeof(b->error), "%s", wrong) < 0;
 	b->options.name = strcpy(b->name, options->name);
-	if (options->ca != NULL && strlen(options->ca) >= sizeof(b->ca))
-		return snprintf(b->error, sizeof(b->error),
-		    "the path of the certificates is too long") < 0;
-	if (options->ca != NULL)
-		b->options.ca = strcpy(b->ca, options->ca);
-	return b->kind->open(b);
+	return (options->login == NULL || bus_login(options->login, &b->url,
+	    b->error, sizeof(b->error))) && b->kind->open(b);
 }
 
 struct bus *
@@ -152,7 +177,7 @@ bus_fds(const struct bus *b, struct pollfd *fds)
 	return b->kind->fds(b, fds);
 }
 
-/* Less than told, as a connection may be due to be tried. */
+/* Less than the argument, as a connection may be due to be tried. */
 void
 bus_wait(struct bus *b, int milliseconds)
 {

@@ -3,16 +3,18 @@
  * bus.h - frames to and from other replicas, over Redis or NATS.
  *
  *   redis://[user:password@]host[:port][/db]    Streams; also valkey://
- *   rediss://...                                TLS: not yet, see the error
- *   unix://[user:password@]/path                the same, a local server
+ *   redis+sentinel://...host,host/MASTER[/db]   at the master of Sentinels
+ *   redis+cluster://...host,host                in a Cluster
+ *   rediss...                                   the same with TLS
+ *   unix://[user:password@]/path                a local server
  *   nats://[user:password@]host[:port]          NATS core; token@, too
  *   nats+tls://...                              the same with TLS
  *
- * No call waits for a server, but bus_wait, as long as it is told, and
- * bus_close. A connection is made, and made anew, by bus_work, with growing
- * pauses up to BUS_PAUSE_MAX; what is to be sent waits meanwhile in a bounded
- * queue, which loses its oldest frames first. The name of a Redis server, if it
- * is no address, is looked up by the system's resolver, which may take long.
+ * No call waits for a server, except bus_wait, at most as long as its argument,
+ * and bus_close. A connection is made, and made anew, by bus_work, with growing
+ * pauses up to BUS_PAUSE_MAX; frames to send wait meanwhile in a bounded queue,
+ * which loses its oldest first. The name of a Redis server, if it is no
+ * address, is looked up by the system's resolver, which may take long.
  *
  * A frame may come twice, after a reconnection, and a bus may hand out the
  * frames that it sent itself. One thread uses a bus; its process ignores
@@ -40,19 +42,24 @@ struct bus;
 struct bus_message {
 	const unsigned char *bytes;
 	size_t n;
-	int64_t age;       /* nanoseconds in the log; 0: there is none */
+	int64_t age;       /* nanoseconds in the log; 0 without one */
 	const char *reply; /* a question: for bus_answer; else NULL */
-	bool answer;       /* to what was asked here */
+	bool answer;       /* to a question from here */
 };
 
-/* What it is given is valid until it returns. It may not close the bus. */
+/* The message is valid until it returns. It may not close the bus. */
 typedef void bus_take(void *context, const struct bus_message *message);
 
 struct bus_options {
 	const char *url;
 	const char *name;    /* of the stream or subject: letters, digits, */
 	                     /* and any of - _ . : */
-	const char *ca;      /* file of certificates; NULL: the system's */
+	/* Paths of files, or NULL, which bus_open reads: */
+	const char *login;   /* user:password instead of that of the URL */
+	const char *sentinel_login; /* for Sentinels, if it is another one */
+	const char *ca;      /* certificates to trust, not the system's */
+	const char *cert, *key; /* ours and its key, for TLS */
+	const char *creds;   /* NATS: a JWT and a seed; read at each login */
 	uint64_t log_frames; /* about so many stay in the log, ... */
 	uint64_t log_bytes;  /* ... or fewer, of about so many bytes; 0: any */
 	size_t queue_bytes;  /* that wait, in each direction */
@@ -68,35 +75,35 @@ struct bus_counts {
 	uint64_t received;
 	uint64_t send_drops; /* no room in the queue */
 	uint64_t take_drops; /* the same; or no frame could be so long */
-	uint64_t gaps;       /* the log no longer has what was to be read */
+	uint64_t gaps;       /* the log no longer has the next entry */
 	uint64_t connects;
 	uint64_t failures;   /* of connections, and refused ones */
 };
 
-/* NULL: `error` says why: the URL, or what this program was built without. */
+/* NULL: `error` has the reason: the URL, or a library that this build lacks. */
 struct bus *bus_open(const struct bus_options *options, char *error,
     size_t size);
-/* What counts as sent is at the server then, if it takes it within a moment. */
+/* Frames that count as sent reach the server, if it takes them in a moment. */
 void bus_close(struct bus *b);
 /* Takes a copy. false: it is too long, or there is no memory; counted. */
 bool bus_send(struct bus *b, const void *bytes, size_t n);
 /*
- * Reads the log again: everything of the last `age` nanoseconds and then what
- * comes. Without it only what comes after the first connection is read. false:
- * this bus has no log.
+ * Reads the log again: all frames of the last `age` nanoseconds, and then new
+ * ones. Without it only frames after the first connection are read. false: this
+ * bus has no log.
  */
 bool bus_since(struct bus *b, int64_t age);
-/* Does what can be done at once, and gives frames to take(). */
+/* Does all work that needs no wait, and gives frames to take(). */
 void bus_work(struct bus *b);
-/* What to poll for; fds has room for BUS_FDS_MAX. */
+/* Lists the descriptors to poll; fds has room for BUS_FDS_MAX. */
 size_t bus_fds(const struct bus *b, struct pollfd *fds);
 /* Polls that long at most, and works. */
 void bus_wait(struct bus *b, int milliseconds);
 
 /*
- * A question, which all peers get: it says itself which of them it is for. An
- * answer, of any number of frames, goes to the one that asked alone, until that
- * ends it or asks again. false: as bus_send.
+ * A question, which all peers get: it names the peer that it is for. An answer,
+ * of any number of frames, goes to the one that asked alone, until that ends it
+ * or asks again. false: as bus_send.
  */
 bool bus_ask(struct bus *b, const void *bytes, size_t n);
 void bus_ask_end(struct bus *b);

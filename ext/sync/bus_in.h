@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * bus_in.h - what a kind of bus provides. Only bus*.c includes it.
- */
+/* bus_in.h - the calls that a kind of bus provides. Only bus*.c includes it. */
 #ifndef KVROUTE_BUS_IN_H
 #define KVROUTE_BUS_IN_H
 
 #include "bus.h"
+#include "bus_login.h"
 #include "bus_queue.h"
-#include "bus_url.h"
 
 struct bus_kind {
-	/* Sets b->in. false: b->error says why. */
+	/* Sets b->in. false: b->error has the reason. */
 	bool (*open)(struct bus *b);
 	void (*close)(struct bus *b);
 	/* subject "": the bus' own */
@@ -26,9 +24,9 @@ struct bus_kind {
 
 struct bus {
 	const struct bus_kind *kind;
-	struct bus_options options; /* url, name, ca: copies */
+	struct bus_options options; /* name: a copy; no other text */
 	struct bus_url url;
-	char name[BUS_SUBJECT_MAX], ca[256];
+	char name[BUS_SUBJECT_MAX];
 	struct bus_counts counts;
 	uint64_t refused;           /* too long to be sent */
 	bool tls, connected;
@@ -36,7 +34,7 @@ struct bus {
 	void *in;
 };
 
-/* What was not linked is NULL: bus.c. */
+/* A kind that was not linked is NULL: bus.c. */
 extern const struct bus_kind bus_redis __attribute__((weak));
 extern const struct bus_kind bus_nats __attribute__((weak));
 

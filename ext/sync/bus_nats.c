@@ -32,7 +32,7 @@ enum {
 	WRITE_MS = 500,   /* then the connection counts as broken */
 	PING_MS = 1000,
 	PINGS_OUT = 3,
-	CLOSE_MS = 500,   /* for the server to take what was sent */
+	CLOSE_MS = 500,   /* for the server to take the last frames */
 	CLOSED_POLL_MS = 100, /* how soon a lost connection is noticed */
 	PORT = 4222,
 	TURN = 256,       /* frames given to the caller at a time */
@@ -41,7 +41,7 @@ enum {
 
 #define MS INT64_C(1000000)
 #define INBOX "_INBOX."
-/* What stands for the subject of an answer. */
+/* Stands for the subject of an answer. */
 #define ANSWER "!"
 
 struct nats {
@@ -55,7 +55,7 @@ struct nats {
 	natsSubscription *own, *answers;
 	int64_t pause, up;
 	/* under the mutex */
-	unsigned live;    /* what may still call: connection, subscriptions */
+	unsigned live;    /* that may still call: connection, subscriptions */
 	struct bus_queue out, in;
 	struct bus_counts counts;
 	char error[BUS_ERROR_MAX];
@@ -83,7 +83,7 @@ ring(struct nats *s)
 		return;
 }
 
-/* Waits under the mutex for what there is to do. */
+/* Waits under the mutex until there is work. */
 static void
 nap(struct nats *s, int64_t ns)
 {
@@ -92,6 +92,33 @@ nap(struct nats *s, int64_t ns)
 	    .tv_nsec = (long)(end % (1000 * MS)) };
 
 	(void)pthread_cond_timedwait(&s->wake, &s->mutex, &at);
+}
+
+static const char *
+sentence_of(natsStatus status, const char *text)
+{
+	if (status == NATS_CONNECTION_AUTH_FAILED)
+		return "the server refuses user or password";
+	if (status == NATS_SECURE_CONNECTION_REQUIRED)
+		return "the server wants TLS: the URL begins with nats+tls";
+	if (status == NATS_SECURE_CONNECTION_WANTED)
+		return "the server does not use TLS";
+	if (status == NATS_SSL_ERROR && strstr(text, ":depth=") != NULL)
+		return "the server's certificate is not trusted";
+	return natsStatus_GetText(status);
+}
+
+/* The latest error of this thread as a sentence, with cnats' own words. */
+static void
+describe(natsStatus status, char *out, size_t size)
+{
+	natsStatus last = NATS_OK;
+	const char *text = nats_GetLastError(&last);
+
+	if (text == NULL || last != status)
+		text = "";
+	snprintf(out, size, "nats: %s%s%s", sentence_of(status, text),
+	    *text == '\0' ? "" : ": ", text);
 }
 
 /* ------------------------------------------------------ cnats' threads --- */
@@ -145,7 +172,7 @@ completed(void *closure)
 	pthread_mutex_unlock(&s->mutex);
 }
 
-/* cnats calls this from the queue of complain(), after the last of those. */
+/* cnats calls this from the queue of complain(), after the last complaint. */
 static void
 closed(natsConnection *c, void *closure)
 {
@@ -205,16 +232,10 @@ look_at_bound(struct nats *s)
 static void
 failed(struct nats *s, natsStatus status)
 {
-	natsStatus last = NATS_OK;
-	const char *text = nats_GetLastError(&last);
-
 	pthread_mutex_lock(&s->mutex);
 	s->counts.failures++;
 	s->connected = false;
-	snprintf(s->error, sizeof(s->error), "nats: %s%s%s",
-	    natsStatus_GetText(status), last == status && text != NULL &&
-	    *text != '\0' ? ": " : "", last == status && text != NULL ? text
-	    : "");
+	describe(status, s->error, sizeof(s->error));
 	pthread_mutex_unlock(&s->mutex);
 	ring(s);
 }
@@ -371,7 +392,7 @@ run(void *closure)
 			stay_away(s);
 	}
 	pthread_mutex_unlock(&s->mutex);
-	/* What is on its way would be dropped with the connection. */
+	/* Frames on their way would be dropped with the connection. */
 	if (s->c != NULL && !s->listens)
 		(void)natsConnection_FlushTimeout(s->c, CLOSE_MS);
 	leave(s);
@@ -440,7 +461,7 @@ nats_ask(struct bus *b, const void *bytes, size_t n)
 	return nats_send(b, "?", bytes, n);
 }
 
-/* Late answers are the caller's to tell from others. */
+/* The caller has to recognize late answers. */
 static void
 nats_ask_end(struct bus *b)
 {
@@ -464,13 +485,14 @@ nats_waiting(const struct bus *b)
 static natsStatus
 set_options(struct bus *b, struct nats *nats, natsOptions *o)
 {
-	const bool six = strchr(b->url.host, ':') != NULL;
+	const struct bus_host *host = &b->url.hosts[0];
+	const bool six = strchr(host->name, ':') != NULL;
 	natsStatus s;
 	char url[URL_MAX];
 
 	snprintf(url, sizeof(url), "nats://%s%s%s:%u", six ? "[" : "",
-	    b->url.host[0] == '\0' ? "127.0.0.1" : b->url.host, six ? "]" : "",
-	    b->url.port == 0 ? PORT : b->url.port);
+	    host->name[0] == '\0' ? "127.0.0.1" : host->name, six ? "]" : "",
+	    host->port == 0 ? PORT : host->port);
 	s = natsOptions_SetURL(o, url);
 	if (s == NATS_OK && b->url.colon)
 		s = natsOptions_SetUserInfo(o, b->url.user, b->url.password);
@@ -479,9 +501,15 @@ set_options(struct bus *b, struct nats *nats, natsOptions *o)
 	if (s == NATS_OK && b->tls)
 		s = natsOptions_SetSecure(o, true);
 	if (s == NATS_OK && b->tls)
-		s = natsOptions_SetExpectedHostname(o, b->url.host);
+		s = natsOptions_SetExpectedHostname(o, host->name);
 	if (s == NATS_OK && b->tls && b->options.ca != NULL)
 		s = natsOptions_LoadCATrustedCertificates(o, b->options.ca);
+	if (s == NATS_OK && b->tls && b->options.cert != NULL)
+		s = natsOptions_LoadCertificatesChain(o, b->options.cert,
+		    b->options.key);
+	if (s == NATS_OK && b->options.creds != NULL)
+		s = natsOptions_SetUserCredentialsFromFiles(o,
+		    b->options.creds, NULL);
 	if (s == NATS_OK)
 		s = natsOptions_SetAllowReconnect(o, false);
 	if (s == NATS_OK)
@@ -532,9 +560,13 @@ start(struct nats *s)
 static bool
 nats_open(struct bus *b)
 {
-	struct nats *s = calloc(1, sizeof(*s));
+	struct nats *s;
 	natsStatus status;
 
+	if (b->url.n_hosts > 1)
+		return snprintf(b->error, sizeof(b->error),
+		    "URL: NATS has one host here") < 0;
+	s = calloc(1, sizeof(*s));
 	if (s == NULL)
 		return snprintf(b->error, sizeof(b->error), "no memory") < 0;
 	s->name = b->name;
@@ -546,8 +578,7 @@ nats_open(struct bus *b)
 	if (status == NATS_OK)
 		status = set_options(b, s, s->options);
 	if (status != NATS_OK)
-		snprintf(b->error, sizeof(b->error), "nats: %s",
-		    natsStatus_GetText(status));
+		describe(status, b->error, sizeof(b->error));
 	else if (s->fd < 0 || !start(s))
 		snprintf(b->error, sizeof(b->error), "nats: no thread");
 	else

@@ -21,7 +21,7 @@ struct bus_item {
 /* All 0 but `most`: empty. */
 struct bus_queue {
 	struct bus_item *first, *last;
-	size_t bytes, most; /* with what an item costs beside its bytes */
+	size_t bytes, most; /* with the cost of an item beside its bytes */
 	size_t kept;        /* the first ones that may not be dropped */
 	uint64_t items;
 	uint64_t drops;     /* with those that were not taken */

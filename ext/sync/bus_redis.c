@@ -6,9 +6,10 @@
  *   reader  TIME, XRANGE first, XRANGE last     after each connection
  *           XREAD BLOCK ... name last-id        for ever
  *
- * Two connections, as a blocked XREAD would keep back what is sent behind it.
- * Both are non-blocking: commands and replies pass through hiredis' buffers,
- * and a short list tells which command each reply is for.
+ * Two connections, as a blocked XREAD would keep back the commands behind it.
+ * Both are non-blocking: hiredis connects, formats commands and parses replies,
+ * and a short list has the command of each reply. redis_way.c finds the server,
+ * which a Sentinel or a node of a Cluster may have to name first.
  *
  * A frame stays in the queue until its XADD has been answered, so after a
  * reconnection it is sent again, and may be in the log twice.
@@ -18,15 +19,18 @@
  * if that is gone, later ones may be gone too, which is counted as a gap.
  *
  * A question is an entry with a second field, r: a stream for the answers, of
- * the one that asks. Its name is the log's and a number, so that an ACL can
- * tell it; others are not answered to: whoever may publish here writes
- * nowhere else.
+ * the one that asks. The stream has the log's name and a number, so that an ACL
+ * can match it; a question with another name gets no answer: whoever may
+ * publish here writes nowhere else. In a Cluster it is {name}:1f..., which has
+ * the slot of the log.
  *
  *   asker   XADD name ... d question r name:1f...; XREAD ... name name:1f...
  *   peer    XADD name:1f... MAXLEN ~ n * d frame; EXPIRE name:1f... 60
  *   asker   UNLINK name:1f...                   when it has all
  */
 #include "bus_in.h"
+#include "redis_way.h"
+#include "tls.h"
 
 #include <kvroute.h>
 
@@ -43,14 +47,15 @@
 
 enum {
 	WINDOW = 32,          /* XADDs without a reply */
-	ASKED_MAX = 2 * WINDOW + 8, /* an answer has an EXPIRE, too */
+	ASKED_MAX = 2 * WINDOW + 8, /* with EXPIRE behind, or ASKING ahead */
 	ID_MAX = 48,
-	READS_MAX = 256,      /* reads of a socket in one go */
+	READS_MAX = 256,      /* reads of a socket in one go, ... */
+	READ_BYTES = 16384,   /* ... and of TLS */
 	REPLY_MAX = 16 << 20, /* bytes of one reply */
 	REPLY_DIGITS = 16,    /* of the name of a stream for answers */
 	MEAN_OF = 256,        /* frames, for the length of the log */
 	ARGS_MAX = 12,
-	PORT = 6379
+	TURN_MS = 50          /* before a server that another one named */
 };
 
 #define MS INT64_C(1000000)
@@ -61,10 +66,13 @@ enum {
 #define ASK_AGE_MAX (5 * SECOND) /* of a question: then none waits any more */
 #define ANSWER_SECONDS "60"
 
-/* What fails as EXTRA or ANSWER may be forbidden; the rest does without. */
-enum what { LOGIN, ADD, ANSWER, EXTRA, CLOCK, FIRST, LAST, READ, CHECK,
+/*
+ * EXTRA and ANSWER may be forbidden: the rest does without. Commands
+ * behind EXTRA concern the log.
+ */
+enum what { LOGIN, MASTER, CLOCK, ANSWER, EXTRA, ADD, FIRST, LAST, READ, CHECK,
     TAIL };
-enum phase { DOWN, CONNECTING, UP };
+enum phase { DOWN, CONNECTING, SHAKING, UP };
 
 struct id {
 	uint64_t ms, n;
@@ -72,6 +80,11 @@ struct id {
 
 struct link {
 	redisContext *c;
+	struct tls *tls;         /* NULL: without */
+	char *out;               /* bytes that wait for the socket */
+	size_t n_out, room;
+	struct bus_host host;
+	bool guides;             /* it is a Sentinel */
 	enum phase phase;
 	bool welcome;            /* the server has answered */
 	int64_t up;              /* since when */
@@ -84,6 +97,9 @@ struct link {
 
 struct redis {
 	struct link writer, reader;
+	struct redis_way way;
+	struct bus_url sentinel; /* its login; user "": that of the server */
+	struct ssl_ctx_st *tls;
 	struct bus_queue out;
 	struct id last;          /* of the log, that was read */
 	struct id checked;       /* `last` before the frames being checked */
@@ -108,37 +124,81 @@ in(const struct bus *b)
 
 /* --------------------------------------------------------------- links --- */
 
-/* Closes a link, to be opened after a pause. */
+/* Closes a link, to be opened again in so many ns. */
 static void
-down(struct bus *b, struct link *l, const char *why)
+cut(struct bus *b, struct link *l, int64_t pause)
 {
-	const int64_t now = kvr_clock_now();
-
-	snprintf(b->error, sizeof(b->error), "redis: %s", why);
+	tls_free(l->tls);
+	l->tls = NULL;
+	free(l->out);
+	l->out = NULL;
+	l->n_out = l->room = 0;
 	if (l->c != NULL)
 		redisFree(l->c);
 	l->c = NULL;
-	if (l->welcome && now - l->up > BUS_PAUSE_MAX * MS)
-		l->pause = 0;
 	l->phase = DOWN;
 	l->welcome = false;
 	l->n_asked = 0;
 	l->unread = 0;
-	l->next_try = now + bus_pause(&l->pause);
+	l->next_try = kvr_clock_now() + pause;
 	if (l == &in(b)->writer)
 		in(b)->out.kept = 0;
 	b->connected = false;
+}
+
+/* The same after a failure. */
+static void
+down(struct bus *b, struct link *l, const char *why)
+{
+	struct redis *r = in(b);
+
+	if (r->way.kind == WAY_ONE)
+		snprintf(b->error, sizeof(b->error), "redis: %s", why);
+	else
+		snprintf(b->error, sizeof(b->error), "redis: %.100s:%u: %s",
+		    l->host.name, l->host.port, why);
+	if (l->welcome && kvr_clock_now() - l->up > BUS_PAUSE_MAX * MS)
+		l->pause = 0;
+	cut(b, l, bus_pause(&l->pause));
+	redis_way_lost(&r->way, &l->host);
 	b->counts.failures++;
+}
+
+/* Adds a command to the bytes that wait for the socket. */
+static bool
+append(struct link *l, int argc, const char **args, const size_t *lengths)
+{
+	char *command, *more = l->out;
+	const long long n = redisFormatCommandArgv(&command, argc, args,
+	    lengths);
+	size_t room;
+
+	if (n < 0)
+		return false;
+	room = l->n_out + (size_t)n;
+	if (room > l->room) {
+		more = realloc(l->out, 2 * room);
+		l->room = more == NULL ? l->room : 2 * room;
+	}
+	if (more != NULL) {
+		l->out = more;
+		memcpy(l->out + l->n_out, command, (size_t)n);
+		l->n_out = room;
+	}
+	redisFreeCommand(command);
+	return more != NULL;
 }
 
 static bool
 ask(struct bus *b, struct link *l, enum what what, int argc,
     const char **args, const size_t *lengths)
 {
-	if (l->c == NULL)
+	static const char *asking[] = { "ASKING" };
+
+	if (l->c == NULL || (what > EXTRA && in(b)->way.asking &&
+	    !ask(b, l, LOGIN, 1, asking, NULL)))
 		return false;
-	if (l->n_asked == ASKED_MAX || redisAppendCommandArgv(l->c, argc, args,
-	    lengths) != REDIS_OK) {
+	if (l->n_asked == ASKED_MAX || !append(l, argc, args, lengths)) {
 		down(b, l, "no memory for a command");
 		return false;
 	}
@@ -171,47 +231,74 @@ start_reading(struct bus *b, struct link *l)
 	    ASK(b, l, LAST, "XREVRANGE", b->name, "+", "-", "COUNT", "1"));
 }
 
-/* The socket is connected. */
+/* A user without a colon is a password alone. */
+static bool
+log_in(struct bus *b, struct link *l)
+{
+	const struct bus_url *u = l->guides && in(b)->sentinel.user[0] != '\0' ?
+	    &in(b)->sentinel : &b->url;
+
+	if (u->colon && u->user[0] != '\0')
+		return ASK(b, l, LOGIN, "AUTH", u->user, u->password);
+	if (u->colon ? u->password[0] != '\0' : u->user[0] != '\0')
+		return ASK(b, l, LOGIN, "AUTH", u->colon ? u->password :
+		    u->user);
+	return true;
+}
+
+/* The server can be asked. */
 static void
 greet(struct bus *b, struct link *l)
 {
-	const char *db = b->url.path[0] == '/' ? b->url.path + 1 : "";
-	const bool tcp = strcmp(b->url.scheme, "unix") != 0;
-	bool good = true;
-	const int on = 1;
+	const struct redis_way *way = &in(b)->way;
 
-	if (tcp)
-		(void)setsockopt(l->c->fd, IPPROTO_TCP, TCP_NODELAY, &on,
-		    sizeof(on));
 	l->phase = UP;
-	if (b->url.user[0] != '\0')
-		good = ASK(b, l, LOGIN, "AUTH", b->url.user, b->url.password);
-	else if (b->url.password[0] != '\0')
-		good = ASK(b, l, LOGIN, "AUTH", b->url.password);
+	if (!log_in(b, l))
+		return;
+	if (l->guides)
+		(void)ASK(b, l, MASTER, "SENTINEL", "get-master-addr-by-name",
+		    way->master);
 	/* Also without a login, to see whether the server answers. */
-	if (good)
-		good = ASK(b, l, LOGIN, "SELECT", tcp && *db ? db : "0");
-	if (good && l == &in(b)->reader)
+	else if (ASK(b, l, LOGIN, "SELECT", way->db[0] == '\0' ? "0" :
+	    way->db) && l == &in(b)->reader)
 		start_reading(b, l);
 }
 
 static void
 connect_link(struct bus *b, struct link *l)
 {
-	const int port = b->url.port == 0 ? PORT : (int)b->url.port;
-	const char *host = b->url.host[0] == '\0' ? "127.0.0.1" : b->url.host;
-
 	if (kvr_clock_now() < l->next_try)
 		return;
+	l->guides = redis_way_next(&in(b)->way, &l->host);
 	l->c = strcmp(b->url.scheme, "unix") == 0 ?
 	    redisConnectUnixNonBlock(b->url.path) :
-	    redisConnectNonBlock(host, port);
+	    redisConnectNonBlock(l->host.name, (int)l->host.port);
 	if (l->c == NULL || l->c->err != 0) {
 		down(b, l, l->c == NULL ? "no memory" : l->c->errstr);
 		return;
 	}
 	l->phase = CONNECTING;
 	l->heard = kvr_clock_now();
+}
+
+/* The socket is connected. */
+static void
+begin_talk(struct bus *b, struct link *l)
+{
+	const int on = 1;
+
+	if (strcmp(b->url.scheme, "unix") != 0)
+		(void)setsockopt(l->c->fd, IPPROTO_TCP, TCP_NODELAY, &on,
+		    sizeof(on));
+	if (!b->tls) {
+		greet(b, l);
+		return;
+	}
+	l->tls = tls_new(in(b)->tls, l->c->fd, l->host.name);
+	if (l->tls == NULL)
+		down(b, l, "no memory");
+	else
+		l->phase = SHAKING;
 }
 
 static void
@@ -228,6 +315,17 @@ look_connected(struct bus *b, struct link *l)
 	if (error != 0)
 		down(b, l, strerror(error));
 	else
+		begin_talk(b, l);
+}
+
+static void
+shake_hands(struct bus *b, struct link *l)
+{
+	const int done = tls_handshake(l->tls);
+
+	if (done < 0)
+		down(b, l, tls_why(l->tls));
+	else if (done > 0)
 		greet(b, l);
 }
 
@@ -252,7 +350,9 @@ is_array(const redisReply *reply, size_t least)
 	return reply->type == REDIS_REPLY_ARRAY && reply->elements >= least;
 }
 
-/* Of the first entry of an XRANGE; false: there is none. */
+/*
+ * Reads the id of the first entry of an XRANGE; false: the reply has no entry.
+ */
 static bool
 entry_id(const redisReply *reply, struct id *out)
 {
@@ -261,7 +361,7 @@ entry_id(const redisReply *reply, struct id *out)
 }
 
 /*
- * The first time it does not wait: a server that forbids it says so before the
+ * The first time it does not wait: a server that forbids it refuses before the
  * connection counts.
  */
 static void
@@ -303,8 +403,8 @@ begin_anew(struct bus *b)
 }
 
 /*
- * The log ends before what was read last. If that was no entry but a time, as
- * of a log that is idle, what comes next follows the end.
+ * The log ends before the place that was read last. If that place was no entry
+ * but a time, as of a log that is idle, the next entry follows the end.
  */
 static void
 end_is_before(struct bus *b, const struct id *end)
@@ -363,15 +463,25 @@ string_at(const redisReply *array, size_t at)
 	    REDIS_REPLY_STRING ? array->element[at] : NULL;
 }
 
-/* A stream for answers is called name:0123456789abcdef. */
+/* Streams for answers are called so, and 16 digits more. */
+static void
+answers_begin(const struct bus *b, char out[BUS_SUBJECT_MAX])
+{
+	snprintf(out, BUS_SUBJECT_MAX, in(b)->way.kind == WAY_CLUSTER ?
+	    "{%.*s}:" : "%.*s:", (int)BUS_NAME_MAX, b->name);
+}
+
 static bool
 may_answer_to(const struct bus *b, const char *reply)
 {
-	const size_t n = strlen(b->name);
+	char begin[BUS_SUBJECT_MAX];
+	size_t n;
 
-	return strncmp(reply, b->name, n) == 0 && reply[n] == ':' &&
-	    strspn(reply + n + 1, "0123456789abcdef") == REPLY_DIGITS &&
-	    reply[n + 1 + REPLY_DIGITS] == '\0';
+	answers_begin(b, begin);
+	n = strlen(begin);
+	return strncmp(reply, begin, n) == 0 &&
+	    strspn(reply + n, "0123456789abcdef") == REPLY_DIGITS &&
+	    reply[n + REPLY_DIGITS] == '\0';
 }
 
 /* All replicas see the same frames, and so cut at about the same length. */
@@ -383,8 +493,8 @@ count_mean(struct redis *r, size_t n)
 }
 
 /*
- * An entry: [id, [d, frame]], or [id, [d, frame, r, stream]]; others are none
- * of ours.
+ * An entry: [id, [d, frame]], or [id, [d, frame, r, stream]]; others are not
+ * ours.
  */
 static int64_t
 take_entry(struct bus *b, const redisReply *entry)
@@ -501,6 +611,16 @@ added(struct bus *b)
 	b->counts.sent++;
 }
 
+/* An answer is not taken. */
+static void
+drop_answer(struct bus *b, enum what what)
+{
+	if (what != ANSWER)
+		return;
+	free(bus_queue_pop(&in(b)->out));
+	b->counts.send_drops++;
+}
+
 /* true: it concerns nothing else. */
 static bool
 forbidden(struct bus *b, enum what what, const char *why)
@@ -509,10 +629,7 @@ forbidden(struct bus *b, enum what what, const char *why)
 
 	if (what == ADD)
 		r->refused = true;
-	if (what == ANSWER) {
-		free(bus_queue_pop(&r->out));
-		b->counts.send_drops++;
-	}
+	drop_answer(b, what);
 	/* Perhaps the answers: they are done without. */
 	if (what == READ)
 		r->reply[0] = '\0';
@@ -520,6 +637,26 @@ forbidden(struct bus *b, enum what what, const char *why)
 		return false;
 	snprintf(b->error, sizeof(b->error), "redis: %s", why);
 	return true;
+}
+
+/* A Sentinel names the master: [host, port], or nil. */
+static void
+take_master(struct bus *b, struct link *l, const redisReply *reply)
+{
+	struct redis *r = in(b);
+	const redisReply *name = string_at(reply, 0);
+	const redisReply *port = string_at(reply, 1);
+	char why[BUS_HOST_MAX + 40];
+
+	if (name != NULL && port != NULL && name->len < BUS_HOST_MAX) {
+		redis_way_found(&r->way, name->str, (unsigned)strtoul(port->str,
+		    NULL, 10) & 0xffff);
+		cut(b, l, 0);
+		return;
+	}
+	snprintf(why, sizeof(why), "this Sentinel knows no master %s",
+	    r->way.master);
+	down(b, l, why);
 }
 
 static void
@@ -530,15 +667,20 @@ take_reply(struct bus *b, struct link *l, enum what what,
 	struct id id;
 
 	/* The server has let us in; the reader may read, the writer write. */
-	if (!l->welcome && (l == &r->reader ? what == READ :
+	if (!l->welcome && !l->guides && (l == &r->reader ? what == READ :
 	    what == ADD || !r->refused)) {
 		l->welcome = true;
 		l->up = kvr_clock_now();
 		b->counts.connects += l == &r->reader;
+		if (l == &r->reader && r->way.node.name[0] == '\0')
+			redis_way_found(&r->way, l->host.name, l->host.port);
 	}
 	switch (what) {
 	case LOGIN:
 	case EXTRA:
+		break;
+	case MASTER:
+		take_master(b, l, reply);
 		break;
 	case ADD:
 	case ANSWER:
@@ -568,6 +710,84 @@ take_reply(struct bus *b, struct link *l, enum what what,
 	}
 }
 
+static bool
+begins_with(const char *text, const char *begin)
+{
+	return strncmp(text, begin, strlen(begin)) == 0;
+}
+
+/* An error of the server as a sentence, with its own words. */
+static void
+explain(char *out, size_t size, const char *error)
+{
+	static const struct {
+		const char *begin, *sentence;
+	} known[] = {
+		{ "WRONGPASS", "the server refuses user or password" },
+		{ "NOAUTH", "the server wants a password" },
+		{ "NOPERM", "the user lacks a permission" },
+		{ "READONLY", "the server is a replica and takes no frames" },
+		{ "MOVED", "the server belongs to a Cluster: the URL begins "
+		    "with redis+cluster or rediss+cluster" },
+		{ "CLUSTERDOWN", "the Cluster has no node for the stream" },
+		{ "LOADING", "the server reads its data first" }
+	};
+	size_t i;
+
+	for (i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+		if (begins_with(error, known[i].begin)) {
+			snprintf(out, size, "%s: %s", known[i].sentence, error);
+			return;
+		}
+	snprintf(out, size, "%s", error);
+}
+
+/*
+ * While a slot moves, its old node answers with ASK for each key that it lacks,
+ * also for a new one, and the new node with MOVED. The link follows the log
+ * alone: an answer is dropped, and reads do without answers.
+ */
+static bool
+stays(struct bus *b, enum what what, const char *error)
+{
+	struct redis *r = in(b);
+	const bool moves = begins_with(error, "ASK ") ||
+	    begins_with(error, "TRYAGAIN");
+
+	if (r->way.kind != WAY_CLUSTER)
+		return false;
+	if (what == READ && r->reply[0] != '\0' && moves) {
+		r->reply[0] = '\0';
+		read_on(b);
+		return true;
+	}
+	if ((what != ANSWER && what != EXTRA) || (!moves &&
+	    !(r->way.asking && begins_with(error, "MOVED "))))
+		return false;
+	drop_answer(b, what);
+	return true;
+}
+
+static void
+take_error(struct bus *b, struct link *l, enum what what, const char *error)
+{
+	struct redis *r = in(b);
+	char why[BUS_ERROR_MAX - 8];
+
+	/* Sentinels may want no login, or refuse the next command. */
+	if (l->guides && what == LOGIN)
+		return;
+	if (stays(b, what, error))
+		return;
+	if (redis_way_moved(&r->way, &l->host, error)) {
+		cut(b, l, TURN_MS * MS);
+		return;
+	}
+	explain(why, sizeof(why), error);
+	if (!forbidden(b, what, why))
+		down(b, l, why);
+}
+
 /* All replies that have come. */
 static void
 take_replies(struct bus *b, struct link *l)
@@ -590,29 +810,57 @@ take_replies(struct bus *b, struct link *l)
 			memmove(l->asked, l->asked + 1,
 			    --l->n_asked * sizeof(l->asked[0]));
 		}
-		if (reply->type != REDIS_REPLY_ERROR)
+		if (reply->type == REDIS_REPLY_ERROR)
+			take_error(b, l, what, reply->str);
+		else
 			take_reply(b, l, what, reply);
-		else if (!forbidden(b, what, reply->str))
-			down(b, l, reply->str);
 		freeReplyObject(reply);
 	}
 }
 
 /* ---------------------------------------------------------------- work --- */
 
+/* Bytes that the socket took; below 0: the connection is over. */
+static ssize_t
+write_some(struct link *l)
+{
+	ssize_t n;
+
+	if (l->tls != NULL)
+		return tls_write(l->tls, l->out, l->n_out);
+	n = write(l->c->fd, l->out, l->n_out);
+	return n < 0 && (errno == EAGAIN || errno == EINTR) ? 0 : n;
+}
+
 static void
 write_out(struct bus *b, struct link *l)
 {
-	int done = 0;
+	ssize_t n;
 
-	while (l->c != NULL && !done) {
-		const size_t left = sdslen(l->c->obuf);
-
-		if (redisBufferWrite(l->c, &done) != REDIS_OK)
-			down(b, l, l->c->errstr);
-		else if (sdslen(l->c->obuf) == left)
+	while (l->n_out > 0) {
+		n = write_some(l);
+		if (n < 0)
+			down(b, l, l->tls == NULL ? strerror(errno) :
+			    tls_why(l->tls));
+		if (n <= 0)
 			return;
+		l->n_out -= (size_t)n;
+		memmove(l->out, l->out + n, l->n_out);
 	}
+}
+
+/* false: the connection is over. */
+static bool
+read_some(struct link *l)
+{
+	char bytes[READ_BYTES];
+	ssize_t n;
+
+	if (l->tls == NULL)
+		return redisBufferRead(l->c) == REDIS_OK;
+	n = tls_read(l->tls, bytes, sizeof(bytes));
+	return n == 0 || (n > 0 && redisReaderFeed(l->c->reader, bytes,
+	    (size_t)n) == REDIS_OK);
 }
 
 static void
@@ -622,8 +870,9 @@ read_in(struct bus *b, struct link *l)
 
 	for (i = 0; i < READS_MAX; i++) {
 		before_it = l->c->reader->len;
-		if (redisBufferRead(l->c) != REDIS_OK) {
-			down(b, l, l->c->errstr);
+		if (!read_some(l)) {
+			down(b, l, l->tls == NULL ? l->c->errstr :
+			    tls_why(l->tls));
 			return;
 		}
 		if (l->c->reader->len == before_it)
@@ -649,7 +898,7 @@ log_length(const struct bus *b)
 	return fit == 0 || fit >= (double)frames ? frames : (uint64_t)fit + 1;
 }
 
-/* Its subject is "", "?" for a question, or the stream for an answer. */
+/* The subject is "", "?" for a question, or the stream for an answer. */
 static bool
 add_item(struct bus *b, const struct bus_item *item, const char *most)
 {
@@ -686,14 +935,27 @@ add(struct bus *b)
 			return;
 }
 
+/* The other link may have found the stream elsewhere. */
+static bool
+is_astray(const struct redis *r, const struct link *l)
+{
+	return r->way.kind != WAY_ONE && l->phase != DOWN && !l->guides &&
+	    r->way.node.name[0] != '\0' &&
+	    !bus_host_equal(&l->host, &r->way.node);
+}
+
 static void
 work_link(struct bus *b, struct link *l)
 {
+	if (is_astray(in(b), l))
+		cut(b, l, 0);
 	if (l->phase == DOWN)
 		connect_link(b, l);
 	if (l->phase == CONNECTING)
 		look_connected(b, l);
-	if (l->phase == UP && l == &in(b)->writer)
+	if (l->phase == SHAKING)
+		shake_hands(b, l);
+	if (l->phase == UP && l == &in(b)->writer && !l->guides)
 		add(b);
 	if (l->phase == UP)
 		write_out(b, l);
@@ -703,9 +965,10 @@ work_link(struct bus *b, struct link *l)
 		take_replies(b, l);
 	if (l->phase == UP)
 		write_out(b, l);
-	if (l->phase != DOWN && (l->n_asked > 0 || l->phase == CONNECTING) &&
+	if (l->phase != DOWN && (l->n_asked > 0 || l->phase != UP) &&
 	    kvr_clock_now() - l->heard > BUS_SILENCE_MAX * MS)
-		down(b, l, "the server does not answer");
+		down(b, l, l->phase != SHAKING ? "the server does not answer" :
+		    "the server does not answer to TLS on this port");
 }
 
 static void
@@ -734,7 +997,8 @@ redis_fds(const struct bus *b, struct pollfd *fds)
 		fds[n] = (struct pollfd){ .fd = links[i]->c->fd,
 		    .events = POLLIN };
 		if (links[i]->phase == CONNECTING ||
-		    sdslen(links[i]->c->obuf) > 0)
+		    links[i]->n_out > 0 || (links[i]->tls != NULL &&
+		    tls_wants_to_write(links[i]->tls)))
 			fds[n].events |= POLLOUT;
 		n++;
 	}
@@ -771,12 +1035,15 @@ redis_ask(struct bus *b, const void *bytes, size_t n)
 {
 	struct redis *r = in(b);
 	uint64_t random;
+	size_t n_begin;
 
 	redis_ask_end(b);
 	if (getentropy(&random, sizeof(random)) != 0)
 		return false;
-	snprintf(r->reply, sizeof(r->reply), "%.*s:%016" PRIx64,
-	    (int)BUS_NAME_MAX, b->name, random);
+	answers_begin(b, r->reply);
+	n_begin = strlen(r->reply);
+	snprintf(r->reply + n_begin, sizeof(r->reply) - n_begin, "%016" PRIx64,
+	    random);
 	r->answered = (struct id){ 0, 0 };
 	return redis_send(b, "?", bytes, n);
 }
@@ -791,17 +1058,8 @@ redis_waiting(const struct bus *b)
 static bool
 redis_since(struct bus *b, int64_t age)
 {
-	struct link *l = &in(b)->reader;
-
 	in(b)->since = age < 0 ? 0 : age;
-	if (l->c != NULL)
-		redisFree(l->c);
-	l->c = NULL;
-	l->phase = DOWN;
-	l->welcome = false;
-	l->n_asked = 0;
-	l->unread = 0;
-	l->next_try = 0;
+	cut(b, &in(b)->reader, 0);
 	return true;
 }
 
@@ -810,11 +1068,9 @@ redis_close(struct bus *b)
 {
 	struct redis *r = in(b);
 
-	if (r->writer.c != NULL)
-		redisFree(r->writer.c);
-	if (r->reader.c != NULL)
-		redisFree(r->reader.c);
-	r->out.kept = 0;
+	cut(b, &r->writer, 0);
+	cut(b, &r->reader, 0);
+	tls_rules_free(r->tls);
 	bus_queue_clear(&r->out);
 	free(r);
 }
@@ -822,24 +1078,21 @@ redis_close(struct bus *b)
 static bool
 redis_open(struct bus *b)
 {
-	const char *path = b->url.path;
-	struct redis *r;
+	const struct bus_options *o = &b->options;
+	struct redis *r = calloc(1, sizeof(*r));
 
-	if (b->tls)
-		return snprintf(b->error, sizeof(b->error), "%s: there is no "
-		    "TLS to Redis here (hiredis %d.%d.%d): use a tunnel, see "
-		    "kvroute-sync(8)", b->url.scheme, HIREDIS_MAJOR,
-		    HIREDIS_MINOR, HIREDIS_PATCH) < 0;
-	if (strcmp(b->url.scheme, "unix") == 0 ? path[0] == '\0' :
-	    path[0] != '\0' && (strspn(path + 1, "0123456789") !=
-	    strlen(path + 1) || strlen(path) > 6))
-		return snprintf(b->error, sizeof(b->error), "URL: the path is "
-		    "that of no %s", strcmp(b->url.scheme, "unix") == 0 ?
-		    "socket" : "database") < 0;
-	b->in = r = calloc(1, sizeof(*r));
 	if (r == NULL)
 		return snprintf(b->error, sizeof(b->error), "no memory") < 0;
-	r->out.most = b->options.queue_bytes;
+	if (!redis_way_begin(&r->way, &b->url, b->error, sizeof(b->error)) ||
+	    (o->sentinel_login != NULL && !bus_login(o->sentinel_login,
+	    &r->sentinel, b->error, sizeof(b->error))) ||
+	    (b->tls && (r->tls = tls_rules_new(o->ca, o->cert, o->key, b->error,
+	    sizeof(b->error))) == NULL)) {
+		free(r);
+		return false;
+	}
+	b->in = r;
+	r->out.most = o->queue_bytes;
 	r->since = -1;
 	return true;
 }

@@ -79,7 +79,7 @@ parse_login(const char *from, size_t n, struct bus_url *out)
 }
 
 static bool
-parse_port(const char *from, size_t n, struct bus_url *out)
+parse_port(const char *from, size_t n, struct bus_host *out)
 {
 	size_t i;
 
@@ -95,13 +95,13 @@ parse_port(const char *from, size_t n, struct bus_url *out)
 
 /* host, host:port, [host] or [host]:port */
 static bool
-parse_host(const char *from, size_t n, struct bus_url *out)
+parse_host(const char *from, size_t n, struct bus_host *out)
 {
 	const char *end = from + n, *stop;
 
 	if (n > 0 && *from == '[') {
 		stop = memchr(++from, ']', n - 1);
-		if (stop == NULL || !copy(out->host, sizeof(out->host), from,
+		if (stop == NULL || !copy(out->name, sizeof(out->name), from,
 		    (size_t)(stop - from)))
 			return false;
 		stop++;
@@ -109,12 +109,33 @@ parse_host(const char *from, size_t n, struct bus_url *out)
 		stop = memchr(from, ':', n);
 		if (stop == NULL)
 			stop = end;
-		if (!copy(out->host, sizeof(out->host), from,
+		if (!copy(out->name, sizeof(out->name), from,
 		    (size_t)(stop - from)))
 			return false;
 	}
 	return stop == end || (*stop == ':' &&
 	    parse_port(stop + 1, (size_t)(end - stop) - 1, out));
+}
+
+/* Hosts with commas between them; one alone may have no name. */
+static bool
+parse_hosts(const char *from, const char *end, struct bus_url *out)
+{
+	const bool one = memchr(from, ',', (size_t)(end - from)) == NULL;
+	const struct bus_host *host;
+	const char *comma;
+
+	for (;; from = comma + 1) {
+		comma = memchr(from, ',', (size_t)(end - from));
+		host = &out->hosts[out->n_hosts];
+		if (out->n_hosts == BUS_HOSTS_MAX ||
+		    !parse_host(from, (size_t)((comma == NULL ? end : comma) -
+		    from), &out->hosts[out->n_hosts++]) ||
+		    (!one && host->name[0] == '\0'))
+			return false;
+		if (comma == NULL)
+			return true;
+	}
 }
 
 bool
@@ -139,8 +160,8 @@ bus_url_parse(const char *text, struct bus_url *out, char *error, size_t size)
 			    "other signs than letters and digits are %XX");
 		at = login + 1;
 	}
-	if (!parse_host(at, (size_t)(end - at), out))
-		return bad(error, size, "bad host or port");
+	if (!parse_hosts(at, end, out))
+		return bad(error, size, "bad host or port, or too many hosts");
 	if (*end != '\0' && *end != '/')
 		return bad(error, size, "? and # mean nothing here");
 	if (!copy(out->path, sizeof(out->path), end, strlen(end)))

@@ -2,9 +2,9 @@
 /*
  * chains.c - see chains.h.
  *
- * Hashes stand in an array in the order in which they were added. A segment is
- * what one call added; its first hash follows the one at `prev`, all others the
- * one beside them.
+ * Hashes stand in an array in the order in which they were added. A segment has
+ * the hashes that one call added; its first hash follows the one at `prev`, all
+ * others the one beside them.
  *
  *	chains     a b c d     a b x     a b c d e
  *	hashes     a b c d x e
@@ -16,8 +16,9 @@
  *
  * There are two such arrays. When the new one is full, the old one is emptied
  * and becomes the new one. Each is closed: with a block it has all that precede
- * it. So whether a prefix is known can be searched by halves, and what is added
- * again moves along with all that precedes it; the rest is forgotten.
+ * it. So a search by halves finds how much of a prefix is known, and a chain
+ * that is added again moves along with all that precedes it; the rest is
+ * forgotten.
  */
 #include "chains.h"
 
@@ -246,7 +247,7 @@ fits(const struct chains *c, const struct stretch *s)
 	    s->first + s->n <= c->blocks;
 }
 
-/* What precedes is known, in the new array, and ends where this begins. */
+/* Adds a stretch that begins where a known one, in the new array, ends. */
 static bool
 add_on(struct chains *c, const struct stretch *s)
 {
@@ -272,7 +273,7 @@ room(const struct chains *c, size_t blocks)
 	    c->new.n_segments < c->segments;
 }
 
-/* Brings what precedes a stretch from the old array into the new one. */
+/* Brings the part before a stretch from the old array into the new one. */
 static bool
 bring(struct chains *c, const struct stretch *s)
 {

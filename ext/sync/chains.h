@@ -3,11 +3,12 @@
  * chains.h - the sequence hashes of prompts that were published or applied.
  *
  * A region keeps hashes where chains part, but not all those between. This
- * store has them, so that a peer can be told whole chains, and so that what
- * continues a chain can be joined to what precedes it.
+ * store has them, so that a peer can get whole chains, and so that a
+ * continuation can be joined to the chain before it.
  *
- * Memory is bounded: what has not been added again for some time is forgotten,
- * whole chains only. At least the last `blocks` different ones are known.
+ * Memory is bounded: chains that have not been added again for some time are
+ * forgotten, always as a whole. At least the last `blocks` different ones are
+ * known.
  */
 #ifndef KVROUTE_CHAINS_H
 #define KVROUTE_CHAINS_H
@@ -35,8 +36,8 @@ struct stretch {
 struct chains *chains_new(size_t blocks);
 void chains_free(struct chains *c);
 /*
- * Adds a part of a chain. false: what precedes it is not known, or it is none:
- * at another position than before, or too long.
+ * Adds a part of a chain. false: the part before it is not known, or it is no
+ * continuation: at another position than before, or too long.
  */
 bool chains_add(struct chains *c, const struct stretch *s);
 /*
@@ -48,13 +49,13 @@ bool chains_get(struct chains *c, uint64_t hash, size_t more,
 /* Forgets all marks. */
 void chains_unmark(struct chains *c);
 /*
- * Of the first `blocks` of the chain that `hash` is in, those that have no mark
- * yet, `most` of them; they get it. n is 0 if all have. *last: the hash of the
- * last one of `blocks`. false: not known.
+ * Marks up to `most` of the first `blocks` of the chain that `hash` is in, and
+ * returns their hashes; blocks with a mark are passed over. n is 0 if all have.
+ * *last: the hash of the last one of `blocks`. false: not known.
  */
 bool chains_mark(struct chains *c, uint64_t hash, uint32_t blocks, size_t most,
     struct stretch *out, uint64_t *last);
-/* Of which tenants their roots are. */
+/* The tenants of their roots. */
 struct roots *chains_roots(const struct chains *c);
 /* How many different blocks are known; some twice. */
 size_t chains_blocks(const struct chains *c);

@@ -5,7 +5,7 @@
  *   question  to all, for a peer that there is not: others ignore it
  *   Redis     comes back, as all that is written; it is answered here, and the
  *             answer comes back, too: that takes each permission there is
- *   NATS      does not come back; what is forbidden comes as an error
+ *   NATS      does not come back; forbidden commands come as errors
  */
 #include "check.h"
 
@@ -17,7 +17,7 @@
 
 #define MS INT64_C(1000000)
 #define WAIT (5000 * MS)
-#define SETTLE (1000 * MS) /* for what a server says later */
+#define SETTLE (1000 * MS) /* for errors that come later */
 
 enum { FAILED = 1, QUEUE_BYTES = 1 << 20, LOG_FRAMES = 20000 };
 
@@ -35,7 +35,7 @@ struct trial {
 static bool
 has_log(const struct site *s)
 {
-	return strncmp(s->o->url, "nats", 4) != 0;
+	return strncmp(s->o->bus.url, "nats", 4) != 0;
 }
 
 static void
@@ -123,12 +123,15 @@ static bool
 check_bus(const struct site *s)
 {
 	struct trial t = { .site = s };
-	const struct bus_options o = { .url = s->o->url, .name = s->name,
-	    .ca = s->o->ca, .log_frames = LOG_FRAMES,
-	    .queue_bytes = QUEUE_BYTES, .take = take, .context = &t };
+	struct bus_options o = s->o->bus;
 	char error[BUS_ERROR_MAX];
 	const char *why;
 
+	o.name = s->name;
+	o.log_frames = LOG_FRAMES;
+	o.queue_bytes = QUEUE_BYTES;
+	o.take = take;
+	o.context = &t;
 	if (!make_question(&t)) {
 		printf("%s: the region does not answer\n", s->name);
 		return false;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * check.h - tries what the daemon will need, and prints what it found.
+ * check.h - tries all calls that the daemon will need, and prints the results.
  */
 #ifndef KVROUTE_SYNC_CHECK_H
 #define KVROUTE_SYNC_CHECK_H

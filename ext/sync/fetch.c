@@ -2,9 +2,9 @@
 /*
  * fetch.c - a replica that begins asks another one: see snapshot.h.
  *
- * A region's clock does not run backwards: what was stamped before it counts as
- * stamped then. So all of an answer is taken before the oldest entry is
- * observed, and the caller keeps back, meanwhile, what would move that clock.
+ * A region's clock does not run backwards: earlier stamps count as stamps of
+ * that time. So all of an answer is taken before the oldest entry is observed,
+ * and the caller meanwhile keeps back frames that would move that clock.
  */
 #include "snapshot.h"
 
@@ -14,7 +14,7 @@
 
 #define MS INT64_C(1000000)
 #define SECOND (1000 * MS)
-#define LOOK_MAX (2500 * MS)   /* peers say HELLO each second */
+#define LOOK_MAX (2500 * MS)   /* peers send HELLO each second */
 #define ANSWER_MAX (1500 * MS) /* between two frames */
 #define QUEUE_MAX (10 * SECOND) /* until the first one, with signs of life */
 #define TURN (10 * MS)
@@ -49,7 +49,7 @@ struct fetch {
 	uint64_t number;        /* of the answer's last frame */
 	uint64_t pieces;
 	bool whole;
-	bool earlier;           /* what is held is of one asked before */
+	bool earlier;           /* the entries are of one asked before */
 	uint64_t source;        /* the peer that it is of */
 	struct held *held;
 	size_t n, capacity, at;
@@ -151,8 +151,8 @@ apply(struct fetch *f)
 }
 
 /*
- * Asks the next one; if there is none, what has come is all. But one that has
- * just begun, too, may be heard before those that know.
+ * Asks the next one; without one, the entries that have come are all. But one
+ * that has just begun, too, may be heard before those that have run for long.
  */
 static void
 go_on(struct fetch *f, int64_t now)

@@ -13,7 +13,7 @@ enum { MAC_FOLLOWS = 1 }; /* a flag of the head */
 
 static const unsigned char magic[4] = { 'K', 'V', 'R', 'F' };
 
-/* What stands behind the fields of a record. */
+/* The part of a record behind its fields. */
 enum rest { NOTHING, NUMBERS, TEXT };
 
 struct field {
@@ -25,8 +25,8 @@ struct field {
 #define PAD(bytes) { 0, bytes }
 
 /*
- * Fields in their order. A record's length is a multiple of 8, of which those
- * before numbers are one too. Where text follows, `length` is a field.
+ * Fields in their order. The length of a record is a multiple of 8, and so is
+ * that of the fields before numbers. Where text follows, `length` is a field.
  */
 static const struct {
 	enum rest rest;
@@ -100,7 +100,7 @@ whole_words(size_t bytes)
 
 /*
  * The key is a chain of hashes, one for each 16 bytes of the secret, keyed by
- * them: without some of these bytes it is noise.
+ * them: without all its bytes it is noise.
  */
 void
 frame_key(struct frame_rules *rules, const void *secret, size_t n)
@@ -273,7 +273,7 @@ same_mac(const unsigned char *a, const unsigned char *b)
 	return differ == 0;
 }
 
-/* Is the MAC as the rules want it? *n becomes what it covers. */
+/* Is the MAC as the rules want it? *n becomes the length that it covers. */
 static bool
 authentic(const struct frame_rules *rules, const unsigned char *bytes,
     size_t *n)
@@ -298,7 +298,7 @@ record_bytes(const unsigned char *at)
 	return (size_t)little_get(at + 2, 2) * 8;
 }
 
-/* The record at `at`, of which all `bytes` are there; false: malformed. */
+/* Reads the record at `at`; all its `bytes` are there. false: malformed. */
 static bool
 decode(const unsigned char *at, size_t bytes, struct frame_record *out,
     uint64_t *numbers)
@@ -366,7 +366,7 @@ frame_open(struct frame_reader *r, const struct frame_rules *rules,
 	if (n < FRAME_HEAD || n > FRAME_BYTES_MAX ||
 	    memcmp(head, magic, sizeof(magic)) != 0)
 		return FRAME_MALFORMED;
-	/* What follows is as this version has it. */
+	/* The rest is as this version has it. */
 	if (little_get(head + 4, 2) != FRAME_MAJOR)
 		return FRAME_VERSION;
 	if (little_get(head + 40, 4) != n)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * frame.h - what replicas send each other: frames of records.
+ * frame.h - the messages of replicas: frames of records.
  *
  *   | head: 48 bytes | record | record | ... | MAC: 16 bytes, or none |
  *
- * kvroute-frames(7) has each field; frame.c has them as tables, from which
- * both the writer and the reader work. A frame is read whole or not at all.
- * Whatever its bytes are, nothing beyond them is read; what the numbers mean
- * is for the caller to check.
+ * kvroute-frames(7) has each field; frame.c has them as tables, from which both
+ * the writer and the reader work. A frame is read whole or not at all. Whatever
+ * its bytes are, nothing beyond them is read; the caller checks the meaning of
+ * the numbers.
  */
 #ifndef KVROUTE_FRAME_H
 #define KVROUTE_FRAME_H
@@ -43,14 +43,14 @@ enum frame_kind {
 	FRAME_LOAD = 12,
 	FRAME_OPEN = 13,    /* all open leases with ids from least to most */
 	FRAME_HELLO = 14,
-	FRAME_WORKER = 15,  /* one of those that HELLO counts */
+	FRAME_WORKER = 15,  /* one that HELLO counts */
 	FRAME_ASK = 16,     /* for a snapshot */
-	FRAME_SNAPSHOT = 17,/* an entry of one: what a worker holds */
+	FRAME_SNAPSHOT = 17,/* an entry of one: a worker holds it */
 	FRAME_SNAPSHOT_END = 18,
 	FRAME_CHAIN = 19,   /* hashes that later records refer to */
 	FRAME_SITE = 20,    /* an earlier origin of that site has ended */
 	FRAME_TENANT = 21,  /* whose the chains below a root are */
-	FRAME_CHALLENGE = 22, /* peers say this number back, as a */
+	FRAME_CHALLENGE = 22, /* peers send this number back, as a */
 	FRAME_PROOF = 23,
 	FRAME_KINDS
 };
@@ -95,13 +95,13 @@ struct frame_record {
 	uint64_t site;           /* of a machine and a region; 0: none */
 	uint64_t tenant;         /* digest; of the root that is the parent */
 	uint64_t challenge;      /* of the origin; PROOF: of the peer */
-	uint64_t share;          /* of that tenant; 0: nothing is said */
+	uint64_t share;          /* of that tenant; 0: not given */
 	uint64_t length;         /* of text, or of numbers */
 	const uint64_t *numbers; /* hashes; OPEN: ids, ascending */
 	const char *text;        /* a host or a worker's name; any bytes */
 };
 
-/* Of those that exchange frames; without a key there are no MACs. */
+/* The rules that replicas share; without a key there are no MACs. */
 struct frame_rules {
 	uint64_t rule;           /* id of the hash rule */
 	bool keyed;
@@ -134,7 +134,7 @@ enum frame_result frame_put(struct frame_writer *w,
     const struct frame_record *record);
 bool frame_empty(const struct frame_writer *w);
 /*
- * Completes a frame. Its bytes are valid until the next frame_put, which begins
+ * Completes a frame. The bytes are valid until the next frame_put, which begins
  * another one. `sent` is the origin's monotonic clock.
  */
 const unsigned char *frame_finish(struct frame_writer *w, int64_t sent,
@@ -164,8 +164,8 @@ struct frame_reader {
 enum frame_verdict frame_open(struct frame_reader *r,
     const struct frame_rules *rules, const void *bytes, size_t n);
 /*
- * The next record of a known kind, false at the end. Its numbers and text are
- * valid until the next call.
+ * The next record of a known kind, false at the end. The numbers and the text
+ * are valid until the next call.
  */
 bool frame_next(struct frame_reader *r, struct frame_record *out);
 

@@ -3,9 +3,9 @@
  * give.c - answers to daemons that ask for a snapshot: see snapshot.h.
  *
  * One is answered at a time: first the entries of the region are noted, some in
- * each turn, then frames are sent, one a turn. What is new meanwhile goes to
- * the one that asked as it goes to all. Those that wait for their turn are told
- * that it will.
+ * each turn, then frames are sent, one a turn. News goes meanwhile to the one
+ * that asked as it goes to all. Daemons that wait for their turn get a message
+ * that it will come.
  */
 #include "snapshot.h"
 
@@ -29,7 +29,7 @@ struct asker {
 	char reply[SNAPSHOT_REPLY_MAX];
 };
 
-/* What a worker holds, up to a block. */
+/* A prefix that a worker holds, up to a block. */
 struct held {
 	uint64_t worker;
 	uint64_t sequence;    /* of the run's last block */
@@ -49,7 +49,7 @@ struct give {
 	enum phase phase;
 	uint64_t cursor, pieces;
 	int64_t next, sign_at;
-	size_t workers;       /* places that were told */
+	size_t workers;       /* places that were sent */
 	struct held *held;
 	size_t n, capacity, at;
 	struct stretch rest;  /* did not fit; of `kept` */
@@ -244,7 +244,7 @@ put_tenant(struct give *g, const struct stretch *s)
 	return frame_put(&g->frame, &r) == FRAME_OK;
 }
 
-/* What does not fit is kept: the store's own place for it is used anew. */
+/* Hashes that do not fit are kept: the store uses their place anew. */
 static bool
 put_stretch(struct give *g, const struct stretch *s)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * kvroute-sync - tells routers on other machines what was sent where.
+ * kvroute-sync - shares the decisions of routers with other machines.
  * kvroute-sync(8) describes the options.
  */
 #include "check.h"
@@ -59,7 +59,7 @@ take_url(void *settings, const struct args_row *row, const char *text)
 	if ((strncmp(text, "nats", 4) == 0) != nats)
 		errx(ARGS_USAGE, "--%s: that is the URL of another bus",
 		    row->name);
-	s->site.url = text;
+	s->site.bus.url = text;
 }
 
 static void
@@ -76,14 +76,29 @@ take_replay(void *settings, const struct args_row *row, const char *text)
 static const struct args_row rows[] = {
 	{ .name = "redis", .argument = "URL", .kind = ARGS_CALL,
 	    .take = take_url, .help =
-	    "redis://[user:password@]host[:port][/db], rediss://,\n"
-	    "unix:///path; - is $KVROUTE_SYNC_URL" },
+	    "redis://[user:password@]host[:port][/db], unix:///path,\n"
+	    "redis+sentinel://host,host/MASTER, redis+cluster://host,\n"
+	    "rediss... with TLS; - is $KVROUTE_SYNC_URL" },
 	{ .name = "nats", .argument = "URL", .kind = ARGS_CALL,
 	    .take = take_url, .help =
 	    "nats://[user:password@]host[:port], nats+tls://" },
+	{ .name = "login", .argument = "FILE", .kind = ARGS_STRING,
+	    .at = AT(site.bus.login), .help =
+	    "user:password, a password or a token" },
+	{ .name = "sentinel-login", .argument = "FILE",
+	    .kind = ARGS_STRING, .at = AT(site.bus.sentinel_login), .help =
+	    "the login of Sentinels, if it is another one" },
 	{ .name = "ca", .argument = "FILE", .kind = ARGS_STRING,
-	    .at = AT(site.ca), .help =
-	    "certificates for TLS (the system's)" },
+	    .at = AT(site.bus.ca), .help =
+	    "certificates to trust (the system's)" },
+	{ .name = "cert", .argument = "FILE", .kind = ARGS_STRING,
+	    .at = AT(site.bus.cert), .help =
+	    "our certificate, if the server asks for one ..." },
+	{ .name = "key", .argument = "FILE", .kind = ARGS_STRING,
+	    .at = AT(site.bus.key), .help = "... and its key" },
+	{ .name = "creds", .argument = "FILE", .kind = ARGS_STRING,
+	    .at = AT(site.bus.creds), .help =
+	    "NATS: credentials, a JWT and its seed" },
 	{ .name = "secret", .argument = "FILE", .kind = ARGS_CALL,
 	    .take = take_secret, .help =
 	    "the regions' secret: frames have MACs" },
@@ -108,9 +123,10 @@ static const struct args_row rows[] = {
 static const struct args_table table = {
 	.program = "kvroute-sync",
 	.usage =
-"usage: kvroute-sync --redis URL | --nats URL [--ca FILE] [--secret FILE]\n"
-"           [--loads] [--orders] [--replay SECONDS] [--socket PATH]\n"
-"           [--check] [NAME=]REGION ...\n"
+"usage: kvroute-sync --redis URL | --nats URL [--login FILE]\n"
+"           [--sentinel-login FILE] [--ca FILE] [--cert FILE --key FILE]\n"
+"           [--creds FILE] [--secret FILE] [--loads] [--orders]\n"
+"           [--replay SECONDS] [--socket PATH] [--check] [NAME=]REGION ...\n"
 "       kvroute-sync --status PATH | --metrics PATH\n"
 "       kvroute-sync --help | --version\n",
 	.introduction =
@@ -193,7 +209,7 @@ main(int argc, char **argv)
 	const int first = args_parse(&table, &s, argc, argv);
 	const int n = argc - first;
 
-	if (s.site.url == NULL || n == 0 || n > SITES_MAX)
+	if (s.site.bus.url == NULL || n == 0 || n > SITES_MAX)
 		args_usage(&table);
 	if (gethostname(s.host, sizeof(s.host) - 1) == -1)
 		s.host[0] = '\0';

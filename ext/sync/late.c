@@ -17,7 +17,7 @@
 
 enum {
 	KEPT_MAX = 64 << 20,   /* a second of the busiest pool */
-	WAITING_MAX = 1 << 20, /* then answers wait, not what is published */
+	WAITING_MAX = 1 << 20, /* then answers wait, not news */
 	LOOKS_MAX = 1 << 16    /* calls, to find an entry */
 };
 
@@ -100,7 +100,7 @@ region_empty(const struct kvr *k, int64_t now)
 
 /*
  * How long ago the oldest that may be missing was stamped: since another daemon
- * was there for this region. Time in a region does not run backwards, so in one
+ * beat for this region. Time in a region does not run backwards, so in one
  * that is in use all of it is stamped as of now, and may not be much younger
  * then than it is.
  */
@@ -109,22 +109,16 @@ missed(const struct site *s, bool empty, int64_t now)
 {
 	struct kvr_options o = { .size = sizeof(o) };
 	struct kvr_stats stats = { .size = sizeof(stats) };
-	struct kvr_exchange x = { .size = sizeof(x) };
-	int64_t most, last, age;
-	size_t n;
+	int64_t most, age;
 
 	if (kvr_options_get(s->k, &o) != KVR_OK ||
-	    kvr_stats_get(s->k, &stats) != KVR_OK ||
-	    kvr_peer_list(s->k, &x, NULL, sizeof(struct kvr_peer), 0, &n) !=
-	    KVR_OK)
+	    kvr_stats_get(s->k, &stats) != KVR_OK)
 		return 0;
 	most = o.ttl_ns < 0 ? o.idle_limit_ns : o.ttl_ns;
 	if (empty)
 		return most;
-	/* One that ends takes its beat with it, and leaves a report. */
-	last = stats.journal_beat > x.at ? stats.journal_beat : x.at;
-	age = now - last + SECOND;
-	return last <= 0 || age < 0 || age > most / 4 ? 0 : age;
+	age = now - stats.journal_beat + SECOND;
+	return stats.journal_beat <= 0 || age < 0 || age > most / 4 ? 0 : age;
 }
 
 static bool
@@ -191,8 +185,8 @@ release(struct site *s)
 }
 
 /*
- * Until what a peer asks for is answered, it takes nothing from here. Frames of
- * the log are of before.
+ * Until its challenge is answered, a peer takes nothing from here. Frames of
+ * the log are older.
  */
 static void
 take_challenge(struct site *s, const struct bus_message *m, int64_t now)
@@ -209,9 +203,9 @@ take_challenge(struct site *s, const struct bus_message *m, int64_t now)
 }
 
 /*
- * As long as there is room. What comes then is left out: applied before the
- * answer, it would make all of that count as new, and what it says of leases
- * and loads is said again each second.
+ * Keeps a frame as long as there is room. Later ones are left out: applied
+ * before the answer, they would make all of it count as new, and their leases
+ * and loads are sent again each second.
  */
 static void
 keep(struct site *s, const struct bus_message *m, int64_t now)
@@ -260,7 +254,7 @@ late_take(struct site *s, const struct bus_message *m)
 
 /* ---------------------------------------------------------------- work --- */
 
-/* The peer has told all, or there is none. */
+/* The peer has sent all, or no peer answers. */
 static void
 fetched(struct site *s)
 {
@@ -268,7 +262,7 @@ fetched(struct site *s)
 	const enum fetch_state state = fetch_state(s->late.fetch);
 
 	bus_ask_end(s->bus);
-	/* Perhaps all others have just begun. The log has what was kept, too:
+	/* Perhaps all others have just begun. The log has the kept frames, too:
 	 * applied before it, all that precedes would come too late. */
 	if (c.blocks == 0 && replay(s, s->late.age)) {
 		kept_free(&s->late);

@@ -3,20 +3,20 @@
  * late.h - a daemon that begins when others have run for long, and its part
  * when others begin.
  *
- *	region      bus      what was missed comes from
- *	empty       any      a peer; if there is none, from the log
+ *	region      bus      missed news comes from
+ *	empty       any      a peer; without a peer, from the log
  *	has some    Redis    the log
  *	has some    NATS     a peer, if it was stamped since
  *
- * What was missed for longer than a quarter of the TTL is not asked for in a
- * region that has some: it would be taken for new.
+ * News that was missed for longer than a quarter of the TTL is not asked for in
+ * a region that has some: it would be taken for new.
  *
- * A peer sends each block once, the log each chain with each request; a log
- * of 128 MB is seconds of a busy fleet. But it needs no peer, has sessions
- * too, and what was missed in a restart is little.
+ * A peer sends each block once, the log each chain with each request; a log of
+ * 128 MB is seconds of a busy fleet. But it needs no peer, has sessions too,
+ * and a restart misses little.
  *
  * While a peer is asked, frames of others are kept back, as their requests
- * would move the region's clock ahead of what is to be observed. The router is
+ * would move the region's clock ahead of the entries to observe. The router is
  * not waited for, nor does it wait.
  */
 #ifndef KVROUTE_LATE_H
@@ -50,7 +50,7 @@ bool late_open(struct site *s, int64_t now);
 /* With the bus and the rest there: asks, or reads the log. */
 bool late_begin(struct site *s, int64_t now);
 void late_close(struct site *s);
-/* What the bus has. */
+/* Takes a message of the bus. */
 void late_take(struct site *s, const struct bus_message *message);
 /* Returns when to call again. */
 int64_t late_work(struct site *s, int64_t now);

@@ -15,7 +15,7 @@ proof_draw(struct proof *p)
 	return true;
 }
 
-/* Its place; n: it has none. */
+/* The place of a peer; n: it has none. */
 static size_t
 find_peer(const struct proof *p, uint64_t origin)
 {

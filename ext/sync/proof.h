@@ -7,7 +7,7 @@
  *                  <------------------ proof of 7f03, under its MAC
  *
  * Each daemon draws a number and sends it each second as a challenge. A peer
- * says it back, and from then on its frames count: that frame cannot have been
+ * sends it back, and from then on its frames count: that frame cannot have been
  * made without the secret, nor before the number was drawn. The numbers of its
  * frames keep out recordings after that, for as long as the peer is remembered;
  * when one is forgotten another challenge is drawn, which no recording answers.
@@ -31,7 +31,7 @@ struct proof {
 
 /* Draws a challenge. false: the system has no random number; it stays. */
 bool proof_draw(struct proof *p);
-/* A peer's challenge, to be said back. true: it is news. */
+/* Notes a peer's challenge, to send it back. true: it is news. */
 bool proof_heard(struct proof *p, uint64_t origin, uint64_t challenge);
 void proof_forget(struct proof *p, uint64_t origin);
 /* A peer's challenge. false: it has not been heard. */

@@ -29,7 +29,7 @@ enum {
 	OPEN_MAX = 4000        /* leases in a record: half a frame */
 };
 
-/* What peers were told last. */
+/* The latest facts that peers got. */
 struct told {
 	uint32_t made, epoch, state;
 	struct kvr_load load;
@@ -177,7 +177,7 @@ put_worker(struct publish *p, const struct roster_worker *w, int64_t now)
 	put(p, &r, now, now);
 }
 
-/* Puts those of which something is news. */
+/* Puts the workers that have news. */
 static void
 put_news(struct publish *p, int64_t now)
 {
@@ -191,7 +191,7 @@ put_news(struct publish *p, int64_t now)
 			put_worker(p, w, now);
 }
 
-/* Before all else in a frame: what follows in it counts then. */
+/* Comes before all else in a frame: the rest counts then. */
 static void
 put_proofs(struct publish *p, int64_t now)
 {
@@ -273,7 +273,7 @@ put_reset(struct publish *p, const struct kvr_record *from, int64_t now)
 	put(p, &r, from->at, now);
 }
 
-/* What precedes the end of a chain that is longer than a frame. */
+/* Puts the part before the end of a chain that is longer than a frame. */
 static void
 put_part(struct publish *p, const struct kvr_record *from,
     const struct frame_record *whole, int64_t now)
@@ -474,7 +474,7 @@ add_share(struct publish *p, const struct kvr_lease_info *l, bool own)
 	s->own_waiting += l->state == KVR_LEASE_DECODING ? 0 : l->tokens;
 }
 
-/* Too many: the newest quarter leaves, and is what is not listed. */
+/* Too many: the newest quarter leaves and is not listed. */
 static size_t
 drop_newest(struct publish *p, size_t n)
 {
@@ -552,7 +552,7 @@ part(uint64_t sum, uint64_t own, uint64_t all)
 }
 
 /*
- * Load that is not of here: what peers have said, and what engines publish,
+ * Load that is not of here: the loads of peers, and those that engines publish,
  * which each router reads by itself.
  */
 static bool
@@ -624,7 +624,10 @@ put_loads(struct publish *p, bool all, int64_t now)
 	}
 }
 
-/* Each second, and soon after what peers cannot know: all that is so. */
+/*
+ * Sends the whole state each second, and soon after changes that peers cannot
+ * see.
+ */
 static void
 list_all(struct publish *p, int64_t now)
 {

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * publish.h - what a router has done, as frames.
+ * publish.h - the actions of a router, as frames.
  *
  *	journal of the region --> records --> one frame --> send()
  *
- * It has neither a clock nor a bus: `now` and what takes the frames are given.
+ * It has neither a clock nor a bus: `now` and the taker of frames are
+ * arguments.
  */
 #ifndef KVROUTE_PUBLISH_H
 #define KVROUTE_PUBLISH_H
@@ -21,9 +22,9 @@ typedef bool publish_send(void *context, const unsigned char *bytes, size_t n);
 
 struct publish_options {
 	struct roster *roster;
-	struct chains *chains; /* gets what is published; NULL: there is none */
+	struct chains *chains; /* gets the published chains, or NULL */
 	struct frame_rules rules;
-	const struct proof *proof; /* to be said; NULL: there is none */
+	const struct proof *proof; /* to be sent, or NULL */
 	uint64_t origin;
 	const char *host;
 	uint64_t site;     /* of machine and region; 0: not known */
@@ -49,9 +50,9 @@ enum { PUBLISH_LEASES_MAX = 65536 };
 /* NULL: no memory. */
 struct publish *publish_new(const struct publish_options *options);
 void publish_free(struct publish *p);
-/* Sends what is due. Returns when to call again, at the latest. */
+/* Sends all that is due. Returns when to call again, at the latest. */
 int64_t publish_work(struct publish *p, int64_t now);
-/* A peer is new: it shall learn soon of the workers and what runs. */
+/* A peer is new: it shall soon learn of the workers and open leases. */
 void publish_hello(struct publish *p);
 struct publish_counts publish_counts(const struct publish *p);
 

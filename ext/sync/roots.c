@@ -7,14 +7,14 @@
  *
  *	roots   root -> tenant
  *	own     tenant -> share, of requests of this router
- *	told    tenant -> share, of those of others
+ *	told    tenant -> share, of requests of others
  */
 #include "roots.h"
 
 #include <kvroute_replica.h>
 #include <stdlib.h>
 
-/* Its default when there is no memory is to exit. */
+/* uthash exits by default when there is no memory. */
 #define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 
@@ -64,7 +64,7 @@ append(struct item **table, struct item *i)
 		free(i);
 }
 
-/* 0: there is none. */
+/* 0: the table lacks the key. */
 static uint64_t
 get(struct item **table, uint64_t key)
 {

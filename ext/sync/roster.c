@@ -9,7 +9,7 @@
 #define SECOND INT64_C(1000000000)
 #define PUT_OFF (5 * SECOND)
 
-enum { RESET_TRIES = 1000 }; /* each reclaims a part of what others held */
+enum { RESET_TRIES = 1000 }; /* each reclaims a part of others' entries */
 
 bool
 roster_init(struct roster *f, struct kvr *quiet)
@@ -128,7 +128,7 @@ roster_place(const struct roster *f, const struct roster_worker *w)
 
 /*
  * Places go round, so that one that has become free is not soon another's: a
- * peer may have missed the frame that said so.
+ * peer may have missed the frame about it.
  */
 static struct roster_worker *
 place_take(struct roster *f)
@@ -238,13 +238,14 @@ roster_read(struct roster *f)
 	return news;
 }
 
-/* Its load went with the reset. */
+/* The load went with the reset, unless events cleared it in place. */
 static void
 renew(struct roster *f, struct roster_worker *w, uint64_t id)
 {
+	if (id != w->id)
+		memset(&w->load, 0, sizeof(w->load));
 	w->id = id;
 	w->due = 0;
-	memset(&w->load, 0, sizeof(w->load));
 	index_make(f);
 }
 
@@ -286,7 +287,7 @@ put_off(struct roster *f, struct roster_worker *w)
 {
 	if (!is_told_by_events(f, w))
 		return false;
-	/* What this router has just done, others did for the same reason. */
+	/* Others did the same as this router just now, for the same reason. */
 	if (w->due != 0 || (w->reset_at != 0 && f->now - w->reset_at < PUT_OFF))
 		return true;
 	w->due = f->now + PUT_OFF;

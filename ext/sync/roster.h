@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * roster.h - the workers of a region, as kvroute-sync knows them.
+ * roster.h - the workers of a region in kvroute-sync.
  *
  * On the wire a worker is the index of its place here. All replicas agree on
  * its epoch: how often it was reset. Each counts a reset that it sees, and the
  * larger number wins, so that a reset that several routers saw counts once.
  *
- *	here     peer says   what is done
+ *	here     peer has    effect
  *	3        3           nothing
- *	3        2           what it says is about what the worker has lost
+ *	3        2           its record is about blocks that are lost
  *	3        4           the worker is reset here too
  *	not yet  4           4 is taken over: no reset; so it is until all
-	                     peers have had time to say theirs
+	                     peers have had time to send theirs
  *
- * A worker of which the engine's events tell all is not reset for a peer at
- * once: they say so here, too, and a reset would end what is known by them. Its
- * epoch is taken over. It is reset if no event comes within seconds: then
- * nothing may follow its engine any more.
+ * A worker with complete events is not reset for a peer at once: its engine
+ * reports the loss here, too, and a reset would drop the blocks that events
+ * have stored. The epoch is taken over. It is reset if no event comes within
+ * seconds: then nothing may follow its engine any more.
  *
- * Until a peer has said an epoch, that here counts from this daemon's start.
+ * Until a peer has sent an epoch, the one here counts from this daemon's start.
  * The larger of two such numbers is taken, not their sum: both sides may have
  * counted the same reset, and the second to hear would take the sum of the
  * first for a new one.
@@ -32,7 +32,7 @@
 
 /* Upper half of the owner of each lease that was applied for a peer. */
 #define ROSTER_PEERS UINT64_C(0xffffffff)
-/* Of kvr_worker_set_load; others are for what engines publish. */
+/* The source of peers' loads; others are for loads that engines publish. */
 enum { ROSTER_SOURCE = KVR_LOAD_SOURCES - 1 };
 
 struct roster_worker {
@@ -42,7 +42,7 @@ struct roster_worker {
 	uint32_t made;     /* differs for each worker that had this place */
 	int64_t reset_at;  /* by this router; 0: not yet */
 	int64_t due;       /* a reset that was put off; 0: none */
-	bool agreed;       /* a peer has said its epoch */
+	bool agreed;       /* a peer has sent its epoch */
 	bool there;        /* while the region's workers are read */
 	size_t name_len;
 	char name[KVR_NAME_MAX];

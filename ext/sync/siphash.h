@@ -3,7 +3,7 @@
  * siphash.h - SipHash-2-4 with 128 bits: a MAC for short messages.
  *
  * By Aumasson and Bernstein, "SipHash: a fast short-input PRF". The library's
- * own hash is none: enough of its results may give its key away.
+ * own hash is no MAC: enough of its results may give its key away.
  */
 #ifndef KVROUTE_SIPHASH_H
 #define KVROUTE_SIPHASH_H
@@ -17,7 +17,7 @@ struct siphash_key {
 	uint64_t word[2];
 };
 
-/* Of 16 bytes, little endian. */
+/* Makes a key of 16 bytes, little endian. */
 struct siphash_key siphash_key(const unsigned char *bytes);
 void siphash(const struct siphash_key *key, const void *bytes, size_t n,
     unsigned char *out);

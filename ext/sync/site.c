@@ -2,8 +2,6 @@
 /* site.c - see site.h. */
 #include "site.h"
 
-#include "report.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -18,6 +16,8 @@
 #define SECOND (1000 * MS)
 #define LOG_EACH (60 * SECOND)
 #define WELL_FOR (3 * SECOND)
+/* A router takes a daemon that has not beaten for 3 s for dead. */
+#define DEAD_FOR (3 * SECOND + MS)
 
 enum { LOG_FRAMES = 20000, LOG_BYTES = 128 << 20, QUEUE_BYTES = 8 << 20 };
 
@@ -75,10 +75,14 @@ static bool
 join(struct site *s)
 {
 	char error[BUS_ERROR_MAX];
-	const struct bus_options o = { .url = s->o->url, .name = s->name,
-	    .ca = s->o->ca, .log_frames = LOG_FRAMES, .log_bytes = LOG_BYTES,
-	    .queue_bytes = QUEUE_BYTES, .take = take_frame, .context = s };
+	struct bus_options o = s->o->bus;
 
+	o.name = s->name;
+	o.log_frames = LOG_FRAMES;
+	o.log_bytes = LOG_BYTES;
+	o.queue_bytes = QUEUE_BYTES;
+	o.take = take_frame;
+	o.context = s;
 	s->bus = bus_open(&o, error, sizeof(error));
 	if (s->bus == NULL)
 		site_log(s, "%s", error);
@@ -189,12 +193,14 @@ site_open(struct site *s, const struct site_options *options, char *name)
 void
 site_close(struct site *s)
 {
+	const int64_t now = kvr_clock_now();
+
 	if (s->apply != NULL)
-		apply_end(s->apply, kvr_clock_now());
+		apply_end(s->apply, now);
 	if (s->publish != NULL) {
-		report_end(s, kvr_clock_now());
-		/* So that the router does not wait for more. */
-		(void)kvr_journal_beat(s->k, 0);
+		/* The router need not wait; the next daemon sees the time. */
+		(void)kvr_journal_beat(s->k, now < DEAD_FOR ? 0 :
+		    now - DEAD_FOR);
 	}
 	bus_close(s->bus);
 	publish_free(s->publish);
@@ -228,7 +234,7 @@ log_failure(struct site *s)
 	    error);
 }
 
-/* One that comes and goes with the same failure is not said to be there. */
+/* A bus that comes and goes with the same failure is not logged as there. */
 static void
 log_connection(struct site *s, int64_t now)
 {
@@ -285,7 +291,7 @@ log_peers(struct site *s, int64_t now)
 	s->peers = n;
 }
 
-/* Once a minute, what was lost and should not be. */
+/* Logs losses that should not be, once a minute. */
 static void
 log_losses(struct site *s, int64_t now)
 {
@@ -313,7 +319,7 @@ log_losses(struct site *s, int64_t now)
 	s->dropped = dropped;
 }
 
-/* While it is missing, what has it open may go on. */
+/* While the file is missing, programs that have it open may go on. */
 static bool
 replaced(const struct site *s)
 {
@@ -345,9 +351,8 @@ site_work(struct site *s)
 	if (now - s->peers_logged >= SECOND)
 		log_peers(s, now);
 	log_losses(s, now);
-	if (s->reported == 0 || now - s->reported >= SECOND) {
-		s->reported = now;
-		report(s, now);
+	if (s->looked == 0 || now - s->looked >= SECOND) {
+		s->looked = now;
 		s->replaced = replaced(s);
 	}
 	return due < next ? due : next;

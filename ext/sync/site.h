@@ -12,13 +12,13 @@
 
 enum { SITE_HOST_MAX = 64, SITE_SAID = 8 };
 
-/* What the command line says, for all regions. */
+/* The options of the command line, for all regions. */
 struct site_options {
-	const char *url, *ca;
+	struct bus_options bus;   /* url and files */
 	const char *host;
 	const unsigned char *secret;
 	size_t secret_bytes;      /* 0: no MACs */
-	int64_t replay;           /* ns of a log; -1: by what was missed */
+	int64_t replay;           /* ns of a log; -1: since the last daemon */
 	bool loads, orders;
 };
 
@@ -35,14 +35,15 @@ struct site {
 	struct apply *apply;
 	struct bus *bus;
 	uint64_t origin;
-	/* what was logged last */
+	/* the latest lines of the log */
 	bool connected;
 	int64_t connected_at;
 	char said[SITE_SAID][BUS_ERROR_MAX]; /* of the bus, since then */
 	size_t n_said;
 	bool replaced;            /* the path is that of another file now */
 	uint64_t overruns, unlisted, dropped;
-	int64_t logged, peers_logged, reported;
+	int64_t logged, peers_logged;
+	int64_t looked;           /* at the file of the path */
 	size_t peers;
 	struct apply_peer peer[APPLY_PEERS_MAX];
 };
@@ -52,7 +53,7 @@ bool site_attach(struct site *s, const struct site_options *options,
     char *name);
 /* false: the same. */
 bool site_open(struct site *s, const struct site_options *options, char *name);
-/* Ends what peers have here. */
+/* Ends the leases and loads of peers here. */
 void site_close(struct site *s);
 /* Works; returns when to call again. */
 int64_t site_work(struct site *s);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * snapshot.h - what workers hold, from a replica that knows to one that begins.
+ * snapshot.h - the entries of workers, from a replica that runs to one that
+ * begins.
  *
- *	fetch (begins)                    give (knows)
+ *	fetch (begins)                    give (runs)
  *	ASK peer, oldest stamp,
  *	PROOF, with a secret    ------>   walks the entries of its region
  *	                        <------   WORKER, WORKER ...
@@ -14,9 +15,10 @@
  * that a worker holds and its age. So each block is sent once, however many
  * workers hold it.
  *
- * Neither side has a clock or a bus: `now` and what takes frames are given. The
- * answer's frames have numbers of their own, from 1. Both sides work in slices,
- * so that neither the region's lock nor the caller's loop waits for them.
+ * Neither side has a clock or a bus: `now` and the taker of frames are
+ * arguments. The answer's frames have numbers of their own, from 1. Both sides
+ * work in slices, so that neither the region's lock nor the caller's loop waits
+ * for them.
  */
 #ifndef KVROUTE_SNAPSHOT_H
 #define KVROUTE_SNAPSHOT_H
@@ -55,7 +57,7 @@ struct give_counts {
 	uint64_t asked;    /* questions that were for us */
 	uint64_t refused;  /* too many at once, or no proof that it is new */
 	uint64_t given;    /* whole answers */
-	uint64_t broken;   /* answers of which a frame was not taken */
+	uint64_t broken;   /* answers that lost a frame */
 	uint64_t frames, bytes, entries, blocks;
 	uint64_t unknown;  /* entries whose hashes are not known */
 	uint64_t no_room;  /* entries beyond the bound */
@@ -68,8 +70,8 @@ void give_free(struct give *g);
 void give_asked(struct give *g, const char *reply, const void *bytes,
     size_t n);
 /*
- * Sends at most one frame. `ready`: this replica itself has what it asked for;
- * until then its answers are empty. Returns when to call again.
+ * Sends at most one frame. `ready`: this replica itself has its answer; until
+ * then its answers are empty. Returns when to call again.
  */
 int64_t give_work(struct give *g, bool ready, int64_t now);
 struct give_counts give_counts(const struct give *g);

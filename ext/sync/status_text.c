@@ -3,6 +3,7 @@
 #include "status_text.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "file_writer.h"
@@ -100,17 +101,66 @@ put_text(FILE *out, const char *text, size_t n)
 }
 
 static void
+put_fresh(struct metrics *m, const struct apply_peer *p)
+{
+	metric_whole(m, p->state == APPLY_FRESH);
+}
+
+static void
+put_lag(struct metrics *m, const struct apply_peer *p)
+{
+	metric_seconds(m, (uint64_t)p->excess, 6);
+}
+
+/* A figure of a peer: kvroute_sync_peer_NAMESUFFIX, and the member NAME. */
+struct peer_fact {
+	const char *name, *suffix;
+	/* Writes the metric of a fact that the JSON has in another form. */
+	void (*put)(struct metrics *, const struct apply_peer *);
+	size_t at;          /* offset of a number in struct apply_peer */
+};
+
+#define OF_PEER(name, suffix) \
+	{ #name, suffix, NULL, offsetof(struct apply_peer, name) }
+static const struct peer_fact peer_facts[] = {
+	{ "fresh", NULL, put_fresh, 0 },
+	{ "lag", "_seconds", put_lag, 0 },
+	OF_PEER(leases, NULL),
+	OF_PEER(unseen, NULL),
+	OF_PEER(requests, NULL),
+	OF_PEER(prefill_tokens, NULL),
+	OF_PEER(frames, "_total"),
+	OF_PEER(lost, NULL), /* a frame that comes after others was lost */
+	OF_PEER(dropped, "_total")
+};
+
+enum { PEER_FACTS = sizeof(peer_facts) / sizeof(peer_facts[0]) };
+
+static uint64_t
+peer_number(const struct apply_peer *p, const struct peer_fact *f)
+{
+	uint64_t n;
+
+	memcpy(&n, (const char *)p + f->at, sizeof(n));
+	return n;
+}
+
+static void
 put_peer(FILE *out, const struct site *s, const struct apply_peer *p,
     int64_t now)
 {
+	size_t i;
+
 	fprintf(out, "{ \"origin\": \"%016" PRIx64 "\", \"host\": ", p->origin);
 	put_text(out, p->host, p->host_len);
 	fprintf(out, ", \"state\": \"%s\", \"lag_ms\": %" PRId64
-	    ", \"silent_ms\": %" PRId64 ", \"leases\": %" PRIu64
-	    ", \"unseen\": %" PRIu64 ", \"lost\": %" PRIu64
-	    ", \"same_policy\": %s }",
-	    apply_state_name(p->state), p->excess / MS, (now - p->heard) / MS,
-	    p->leases, p->unseen, p->lost,
+	    ", \"silent_ms\": %" PRId64, apply_state_name(p->state),
+	    p->excess / MS, (now - p->heard) / MS);
+	for (i = 0; i < PEER_FACTS; i++)
+		if (peer_facts[i].put == NULL)
+			fprintf(out, ", \"%s\": %" PRIu64, peer_facts[i].name,
+			    peer_number(p, &peer_facts[i]));
+	fprintf(out, ", \"same_policy\": %s }",
 	    p->policy == publish_policy(s->k) ? "true" : "false");
 }
 
@@ -225,51 +275,50 @@ put_gauges(struct metrics *m, const struct site *sites, size_t n)
 	}
 }
 
-static void
-put_fresh(struct metrics *m, const struct apply_peer *p)
-{
-	metric_whole(m, p->state == APPLY_FRESH);
-}
-
-static void
-put_lag(struct metrics *m, const struct apply_peer *p)
-{
-	metric_seconds(m, (uint64_t)p->excess, 6);
-}
-
-/* A frame that came after others was lost until then. */
-static void
-put_lost(struct metrics *m, const struct apply_peer *p)
-{
-	metric_whole(m, p->lost);
-}
-
-static const struct peer_gauge {
-	const char *name;
-	void (*put)(struct metrics *, const struct apply_peer *);
-} peer_gauges[] = {
-	{ "peer_fresh", put_fresh },
-	{ "peer_lag_seconds", put_lag },
-	{ "peer_lost", put_lost }
+struct site_peers {
+	size_t n;
+	struct apply_peer peer[APPLY_PEERS_MAX];
 };
 
 static void
-put_peers(struct metrics *m, const struct peer_gauge *g, const struct site *s)
+put_peer_fact(struct metrics *m, const struct metric *name,
+    const struct peer_fact *f, const struct site *s,
+    const struct apply_peer *p)
 {
-	const struct metric name = { .name = g->name };
-	struct apply_peer peers[APPLY_PEERS_MAX];
-	const size_t n = apply_peers(s->apply, peers, APPLY_PEERS_MAX);
 	char origin[WRITER_HEX];
-	size_t i;
 
-	for (i = 0; i < n; i++) {
-		site_begin(m, &name, s);
-		metric_label_plain(m, "host", peers[i].host,
-		    peers[i].host_len);
-		hex_write(origin, peers[i].origin);
-		metric_label_plain(m, "origin", origin, sizeof(origin));
-		g->put(m, &peers[i]);
+	site_begin(m, name, s);
+	metric_label(m, "host", p->host, p->host_len);
+	hex_write(origin, p->origin);
+	metric_label(m, "origin", origin, sizeof(origin));
+	if (f->put != NULL)
+		f->put(m, p);
+	else
+		metric_whole(m, peer_number(p, f));
+}
+
+/* Peers are summed once for all metrics; without memory they have none. */
+static void
+put_peers(struct metrics *m, const struct site *sites, size_t n)
+{
+	struct site_peers *of = malloc(n * sizeof(*of));
+	size_t i, j, p;
+
+	for (j = 0; of != NULL && j < n; j++)
+		of[j].n = apply_peers(sites[j].apply, of[j].peer,
+		    APPLY_PEERS_MAX);
+	for (i = 0; of != NULL && i < PEER_FACTS; i++) {
+		const struct peer_fact *f = &peer_facts[i];
+		const struct metric name = { .group = "peer",
+		    .name = f->name, .suffix = f->suffix };
+
+		metric_head(m, &name, NULL);
+		for (j = 0; j < n; j++)
+			for (p = 0; p < of[j].n; p++)
+				put_peer_fact(m, &name, f, &sites[j],
+				    &of[j].peer[p]);
 	}
+	free(of);
 }
 
 static void
@@ -296,12 +345,7 @@ status_prometheus(FILE *out, const struct site *sites, size_t n)
 	size_t i, j;
 
 	put_gauges(&m, sites, n);
-	for (i = 0; i < sizeof(peer_gauges) / sizeof(peer_gauges[0]); i++) {
-		metric_head(&m, &(struct metric){
-		    .name = peer_gauges[i].name }, NULL);
-		for (j = 0; j < n; j++)
-			put_peers(&m, &peer_gauges[i], &sites[j]);
-	}
+	put_peers(&m, sites, n);
 	for (i = 0; i < COUNTERS; i++)
 		for (j = 0; j < n; j++)
 			put_total(&m, i, &sites[j], j == 0);

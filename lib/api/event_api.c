@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * event_api.c - public calls on events of engines. event.c has what they do.
+ * event_api.c - public calls on events of engines. event.c applies them.
  */
 #include "alias.h"
 #include "event.h"
@@ -81,9 +81,9 @@ batch_free(struct event_batch *b)
 }
 
 /*
- * All of it, or its first piece. Sets *taken: it counts. If some of a batch of
- * this number was applied, and it is not known of which, names may be counted
- * twice, or be missing.
+ * Applies all of it, or the first piece. Sets *taken: it counts. If a part of
+ * an unknown batch of this number was applied, names may be counted twice, or
+ * be missing.
  */
 static int
 take_batch(struct kvr *k, uint32_t *slot, const struct event_batch *b,
@@ -99,19 +99,21 @@ take_batch(struct kvr *k, uint32_t *slot, const struct event_batch *b,
 	before = *s;
 	if (!has_room(k, *slot, b, sum, *outcome))
 		return KVR_EBUSY;
-	if (event_resets(b, sum, *outcome)) {
+	if (event_resets(b, *outcome)) {
 		error = handle_reset(k, *slot, slot);
 		if (error != KVR_OK)
 			return error;
-	} else if (event_empties(k, *slot, b, sum, *outcome) &&
-	    !hold_nothing(k, *slot)) {
-		return KVR_EBUSY;
+	} else if (event_empties(k, *slot, b, sum, *outcome)) {
+		if (!hold_nothing(k, *slot))
+			return KVR_EBUSY;
+		if (event_clears(b, sum, *outcome))
+			handle_reset_note(k, *slot);
 	}
 	*taken = event_take(k, *slot, &before, b, sum, *outcome, now);
 	return KVR_OK;
 }
 
-/* The next piece of what was begun. */
+/* The next piece of a batch that was begun. */
 static int
 go_on(struct kvr *k, uint32_t slot, const struct event_batch *b, int64_t now)
 {
@@ -136,13 +138,14 @@ apply_batch(struct kvr *k, uint64_t worker, const struct event_batch *b,
 	uint32_t slot, outcome = KVR_EVENTS_APPLIED;
 	const struct stream *s;
 	bool taken = true;
-	uint64_t orphans;
+	uint64_t orphans, unseen;
 	int error = KVR_OK;
 
 	if (!worker_slot(k, worker, &slot))
 		return KVR_EWORKER;
 	s = stream_at(k, slot_at(k, slot)->name);
 	orphans = s->orphans;
+	unseen = s->unseen;
 	if (event_begun(s, b, again))
 		error = go_on(k, slot, b, now);
 	else
@@ -156,6 +159,7 @@ apply_batch(struct kvr *k, uint64_t worker, const struct event_batch *b,
 		r->removed = sum->all_removed;
 		r->refused = sum->refused;
 		r->orphans += s->orphans - orphans;
+		r->unseen += s->unseen - unseen;
 	}
 	r->worker = worker_id(k, slot);
 	r->next = s->next;
@@ -167,7 +171,7 @@ apply_batch(struct kvr *k, uint64_t worker, const struct event_batch *b,
 /*
  * In as many transactions as it has pieces: others have the lock between. Once
  * the first is applied, which may have reset the worker, one that must wait for
- * aliases is tried again, until all of these have been looked at.
+ * aliases is tried again, until all aliases have been looked at.
  */
 static int
 apply_all(struct kvr *k, uint64_t worker, const struct event_batch *b,
@@ -242,6 +246,25 @@ kvr_events_lost(struct kvr *k, uint64_t worker, uint64_t next)
 		event_lost(k, slot, next);
 	else
 		error = KVR_EWORKER;
+	return txn_write_end(k, NULL, error);
+}
+
+int
+kvr_events_until(struct kvr *k, uint64_t worker, int64_t until)
+{
+	struct txn c;
+	uint32_t slot;
+	int error;
+
+	if (k == NULL || until < 0 || until > CLOCK_MAX)
+		return KVR_EINVAL;
+	error = txn_write_begin(k, &c, 0, 0);
+	if (error != KVR_OK)
+		return error;
+	if (!worker_slot(k, worker, &slot))
+		error = KVR_EWORKER;
+	else if (stream_at(k, slot_at(k, slot)->name)->state != KVR_EVENTS_OFF)
+		event_until(k, slot_at(k, slot)->name, until);
 	return txn_write_end(k, NULL, error);
 }
 

@@ -93,8 +93,8 @@ attached_alone(int fd)
 
 /*
  * The region's lock file must be the one that all its open handles use. This
- * handle has locked ATTACHED. Of two that come by different lock files at once,
- * each locks, and then looks at the number: one that writes its own looks at
+ * handle has locked ATTACHED. Two may come by different lock files at once.
+ * Each locks, and then looks at the number: one that writes its own looks at
  * the lock again, so that at most one of them goes on.
  */
 static int
@@ -140,7 +140,7 @@ file_sit(struct file *f, struct kvr *k)
 	return error == KVR_OK ? gate_sit(&f->gate, k) : error;
 }
 
-/* --------------------------------------------------- what is in a file --- */
+/* ----------------------------------------------- the content of a file --- */
 
 /*
  * The file must be regular and, unless trusted, neither owned nor writable by
@@ -290,8 +290,8 @@ file_join(struct file *f, struct kvr *k)
 		return error;
 	error = f->path != NULL && f->gate.alone ? recover_alone(k, boot_id)
 	    : recover_shared(k, boot_id, f->path != NULL);
-	return error == KVR_OK && f->given ? recover_limits(k, f->options)
-	    : error;
+	return error == KVR_OK && f->given ? recover_limits(k, f->options,
+	    f->path != NULL) : error;
 }
 
 static int

@@ -2,8 +2,8 @@
 /*
  * gate.c - the lock file of a region in a file.
  *
- * Which handles are open, and whether their processes live, is told by locks
- * on bytes of a second file, PATH.lock. They are open file description locks:
+ * Locks on bytes of a second file, PATH.lock, show which handles are open, and
+ * whether their processes live. They are open file description locks:
  * the kernel drops them when the process ends in whatever way, and they mean
  * the same in all containers that see the file.
  *
@@ -35,7 +35,7 @@
  *
  * On a file system that maps another file in its place (overlayfs) the lock
  * would be lost with its descriptor, which is then kept; between processes of
- * one namespace the pid of the seat tells, too.
+ * one namespace the pid of the seat shows it, too.
  *
  * ONE REGION, TWO LOCK FILES. If a region is reached by two paths (links, a
  * file mounted alone into a container, a file renamed while it is open), each
@@ -135,7 +135,7 @@ gate_is_own(const struct entrance *g, const struct stat *st)
 }
 
 /*
- * Those that can write the region may read and write the lock file, also after
+ * Users that can write the region may read and write the lock file, also after
  * the region was given to another user, or was opened to others for a while.
  * The mode must not apply to another group than the region's. Without the right
  * to do this it stays as it is.
@@ -237,7 +237,7 @@ gate_enter(struct entrance *g, int region)
 	return KVR_OK;
 }
 
-/* Of this lock file, never 0. */
+/* The number of this lock file, never 0. */
 uint64_t
 gate_number(const struct entrance *g)
 {

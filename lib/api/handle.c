@@ -11,7 +11,6 @@
 #include "lease_walk.h"
 #include "name.h"
 #include "options.h"
-#include "observed.h"
 #include "parts.h"
 #include "policy.h"
 #include "prompt.h"
@@ -134,7 +133,7 @@ kvr_attach_at(const struct kvr_options *options, void *memory, size_t bytes,
 	if (error == KVR_OK)
 		error = recover_shared(k, o.boot_id, false);
 	if (error == KVR_OK && options != NULL)
-		error = recover_limits(k, &o);
+		error = recover_limits(k, &o, false);
 	if (error != KVR_OK) {
 		kvr_free(k);
 		return error;
@@ -168,6 +167,18 @@ kvr_nowait_set(struct kvr *k, uint32_t on)
 }
 
 int
+kvr_user_area(const struct kvr *k, void **area, size_t *bytes)
+{
+	if (k == NULL || area == NULL || bytes == NULL)
+		return KVR_EINVAL;
+	if (k->layout.user_bytes == 0 || (!k->readonly && !seat_here(k)))
+		return KVR_ESTATE;
+	*area = k->user;
+	*bytes = (size_t)k->layout.user_bytes;
+	return KVR_OK;
+}
+
+int
 kvr_clear(struct kvr *k)
 {
 	struct txn c;
@@ -191,7 +202,7 @@ kvr_clock_set(struct kvr *k, int64_t now)
 
 	if (k == NULL)
 		return KVR_EINVAL;
-	if (now < 0 || now > CLOCK_MAX)
+	if (!txn_now(&now))
 		return KVR_ECLOCK;
 	error = txn_write_begin(k, &c, 0, 0);
 	if (error != KVR_OK)
@@ -220,8 +231,6 @@ kvr_policy_set(struct kvr *k, const struct kvr_policy *policy)
 		error = txn_write_begin(k, &c, 0, 0);
 	if (error != KVR_OK)
 		return error;
-	if (p.observed_seconds != k->region->policy.observed_seconds)
-		observed_empty(k); /* their sums fade with the old mean */
 	policy_write(k, &p);
 	for (i = 0; i < slots_used(k); i++)
 		load_recount(k, i);
@@ -488,24 +497,35 @@ kvr_worker_remove(struct kvr *k, uint64_t id)
 	return worker_change(k, id, worker_remove);
 }
 
+static void
+put_reset(struct kvr *k, uint64_t worker, uint64_t new_worker)
+{
+	struct kvr_record r = { .kind = KVR_RECORD_RESET,
+		.worker = worker, .new_worker = new_worker,
+		.at = k->region->clock };
+
+	if (journal_on(k))
+		journal_put(k, &r);
+}
+
+void
+handle_reset_note(struct kvr *k, uint32_t slot)
+{
+	put_reset(k, worker_id(k, slot), worker_id(k, slot));
+}
+
 /* Within a transaction. */
 int
 handle_reset(struct kvr *k, uint32_t slot, uint32_t *fresh)
 {
-	struct kvr_record r = { .kind = KVR_RECORD_RESET };
-	int error;
+	uint64_t worker = worker_id(k, slot);
+	int error = worker_reset(k, slot, fresh);
 
-	r.worker = worker_id(k, slot);
-	error = worker_reset(k, slot, fresh);
 	if (error == KVR_EFULL && lease_detach_retired(k))
 		error = or_later(worker_reset(k, slot, fresh));
-	if (error != KVR_OK)
-		return error;
-	r.new_worker = worker_id(k, *fresh);
-	r.at = k->region->clock;
-	if (journal_on(k))
-		journal_put(k, &r);
-	return KVR_OK;
+	if (error == KVR_OK)
+		put_reset(k, worker, worker_id(k, *fresh));
+	return error;
 }
 
 int

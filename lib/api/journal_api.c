@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * journal_api.c - public calls on the journal: what other routers are told.
- * journal.c has the ring, lease_record.c what is in it.
+ * journal_api.c - public calls on the journal, which other routers read.
+ * journal.c has the ring, lease_record.c the content of records.
  */
 #include "journal.h"
 #include "seat.h"
+#include "txn.h"
 
 /* May this process use the handle? */
 static bool
@@ -23,7 +24,7 @@ kvr_journal_read(const struct kvr *k, uint64_t *position, int64_t now,
 	if (k == NULL || position == NULL || out == NULL ||
 	    !struct_has_size(out->size) || (hashes == NULL && capacity > 0))
 		return KVR_EINVAL;
-	if (now < 0 || now > CLOCK_MAX)
+	if (!txn_now(&now))
 		return KVR_ECLOCK;
 	if (k->layout.journal_bytes == 0 || !handle_here(k))
 		return KVR_ESTATE;
@@ -52,7 +53,7 @@ kvr_journal_beat(struct kvr *k, int64_t now)
 {
 	if (k == NULL)
 		return KVR_EINVAL;
-	if (now < 0 || now > CLOCK_MAX)
+	if (!txn_now(&now))
 		return KVR_ECLOCK;
 	if (k->readonly)
 		return KVR_EREADONLY;

@@ -53,7 +53,7 @@ tokens_blocks(const struct kvr_prompt *p, uint64_t tokens)
 	return blocks < p->blocks ? (uint32_t)blocks : p->blocks;
 }
 
-/* What was opened, for the journal; nothing if there was no room. */
+/* Records a lease that was opened, if there was room for it. */
 static const uint64_t *
 record_open(struct kvr *k, const struct kvr_prompt *p,
     const struct kvr_request *request, const struct choice *choice,
@@ -106,7 +106,7 @@ choice_given(const struct kvr *k, const struct kvr_prompt *p,
 		out->tokens = prompt_blocks_tokens(p, r->overlap_blocks);
 	if (out->tokens > prompt_tokens(p))
 		out->tokens = prompt_tokens(p);
-	out->best = worker; /* the caller knows why */
+	out->best = worker; /* the caller has chosen it */
 	out->best_tokens = out->tokens;
 	return KVR_OK;
 }
@@ -163,7 +163,7 @@ kvr_lease_open_on(struct kvr *k, struct kvr_prompt *p,
 
 /* -------------------------------------------------------- after opening --- */
 
-/* Before a lease is ended. blocks: of output; report: what was reported. */
+/* Before a lease is ended. blocks: of output; report: the engine's. */
 static void
 record_end(struct kvr *k, uint32_t lease, uint32_t kind, uint32_t blocks,
     const struct kvr_report *report, int64_t now)

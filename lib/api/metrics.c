@@ -30,14 +30,14 @@
 
 #include <stdlib.h>
 
-/* Of a lock-free read, for one number. */
+/* Tries of a lock-free read, for one number. */
 enum { TRIES_MAX = 100 };
 
 enum kind { UINT64, UINT32, NANOSECONDS, REAL, RETAIN, STATE, WINDOW };
 
 struct metric {
 	const char *name;
-	uint32_t kind;   /* enum kind: what the field holds */
+	uint32_t kind;   /* enum kind: the type of the field */
 	uint32_t offset; /* of the field */
 	const char *help;
 	const char *reason; /* label, or NULL; rows of one name are adjacent */
@@ -251,6 +251,8 @@ static const struct metric of_worker[] = {
 	    NULL },
 	{ "kvroute_worker_events_evicted_total", WORKER(events_evicted),
 	    "Entries known by events that a full region took.", NULL },
+	{ "kvroute_worker_events_unseen_total", WORKER(events_unseen),
+	    "Blocks stored for scopes that no prompt had had.", NULL },
 	{ "kvroute_worker_events_at_seconds", WORKER(events_at),
 	    "Time of the latest batch, by the callers' clock.", NULL },
 	{ "kvroute_worker_window_mode", WINDOW,
@@ -387,7 +389,7 @@ put_region(struct output *o, const struct kvr *k)
 
 /* --------------------------------------------------------- the workers --- */
 
-/* What lines show of a worker. */
+/* The fields of a worker that lines show. */
 struct shown {
 	struct kvr_worker_stats stats;
 	unsigned char name[KVR_NAME_MAX];
@@ -395,7 +397,7 @@ struct shown {
 	uint32_t rank;
 };
 
-/* The workers at one moment, and what is shown of those that were there. */
+/* The workers at one moment, and the fields shown of each. */
 struct crowd {
 	struct shown *shown;
 	uint32_t n_shown;

@@ -29,9 +29,9 @@ kvr_options_init(struct kvr_options *o, size_t size)
 
 	memset(&d, 0, sizeof(d));
 	d.region_bytes = UINT64_C(64) << 20;
-	d.ttl_ns = INT64_C(120) * 1000000000;
-	d.lease_limit_ns = INT64_C(3600) * 1000000000;
-	d.idle_limit_ns = INT64_C(86400) * 1000000000;
+	d.ttl_ns = TTL_USUAL;
+	d.lease_limit_ns = LEASE_LIMIT_USUAL;
+	d.idle_limit_ns = IDLE_LIMIT_USUAL;
 	d.block_size = KVR_AUTO;
 	d.max_workers = 256;
 	d.max_prompt_blocks = KVR_AUTO;
@@ -107,7 +107,9 @@ find_bad(const struct kvr_options *o)
 	if (o->tenants > KVR_TENANTS_MAX ||
 	    (o->tenants > 0 && o->hash == KVR_HASH_DYNAMO))
 		return "tenants";
-	return o->reserved != 0 ? "reserved" : NULL;
+	if (o->reserved != 0)
+		return "reserved";
+	return o->user_bytes > KVR_USER_BYTES_MAX ? "user_bytes" : NULL;
 }
 
 /* The caller's options over the defaults, with the block size resolved. */
@@ -213,7 +215,9 @@ find_fixed(const struct kvr_options *o, const struct kvr *k)
 		    s->affinity_entries },
 		{ "journal_bytes", o->journal_bytes, s->journal_bytes },
 		{ "event_blocks", o->event_blocks, s->event_blocks },
-		{ "tenants", o->tenants, s->tenants }
+		{ "tenants", o->tenants, s->tenants },
+		{ "user_bytes", o->user_bytes == 0 ? s->user_bytes
+		    : o->user_bytes, s->user_bytes }
 	};
 	size_t i;
 
@@ -223,20 +227,16 @@ find_fixed(const struct kvr_options *o, const struct kvr *k)
 	return NULL;
 }
 
-static void
-read_limits(const struct kvr *k, struct limits *l)
-{
-	read_once_words(l, &k->region->limits, sizeof(*l));
-}
-
-/* The first limit that is another one; NULL: all are equal. */
+/*
+ * The first limit that is another one; NULL: all are equal. Limits that cannot
+ * be read are others.
+ */
 static const char *
 find_limit(const struct kvr_options *o, const struct kvr *k)
 {
 	struct limits want = region_limits(o, &k->layout), have;
 
-	read_limits(k, &have);
-	return want.ttl != have.ttl ? "ttl_ns"
+	return !region_limits_get(k, &have) || want.ttl != have.ttl ? "ttl_ns"
 	    : want.lease != have.lease ? "lease_limit_ns"
 	    : want.idle != have.idle ? "idle_limit_ns"
 	    : want.prompt_blocks != have.prompt_blocks ? "max_prompt_blocks"
@@ -270,19 +270,6 @@ options_apply(const struct kvr_options *o, struct kvr *k)
 	}
 }
 
-void
-options_recover(struct kvr *k)
-{
-	struct kvr_options o;
-	struct limits l;
-
-	read_limits(k, &l);
-	if (region_limits_sound(&l))
-		return;
-	(void)kvr_options_init(&o, sizeof(o));
-	options_apply(&o, k);
-}
-
 const char *
 kvr_options_fault(const struct kvr *k, const struct kvr_options *options)
 {
@@ -310,7 +297,7 @@ kvr_options_get(const struct kvr *k, struct kvr_options *out)
 	if (k == NULL || out == NULL || !struct_has_size(out->size))
 		return KVR_EINVAL;
 	s = &k->region->seal;
-	read_limits(k, &l);
+	(void)region_limits_get(k, &l);
 	(void)kvr_options_init(&o, sizeof(o));
 	o.region_bytes = s->bytes;
 	o.ttl_ns = l.ttl;
@@ -325,6 +312,7 @@ kvr_options_get(const struct kvr *k, struct kvr_options *out)
 	o.journal_bytes = s->journal_bytes;
 	o.event_blocks = s->event_blocks;
 	o.tenants = (uint32_t)s->tenants;
+	o.user_bytes = s->user_bytes;
 	o.max_prompt_blocks = (uint32_t)l.prompt_blocks;
 	memcpy(o.boot_id, k->boot_id, sizeof(o.boot_id));
 	struct_put(out, out->size, &o, sizeof(o));

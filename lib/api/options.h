@@ -15,7 +15,5 @@ int options_match(const struct kvr_options *o, const struct kvr *k);
 int options_match_limits(const struct kvr_options *o, const struct kvr *k);
 /* The region takes the limits. */
 void options_apply(const struct kvr_options *o, struct kvr *k);
-/* Limits that no call can have set give way to the default ones. */
-void options_recover(struct kvr *k);
 
 #endif

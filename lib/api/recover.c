@@ -10,16 +10,16 @@
  *                                  transaction
  *   an invariant is broken         a loss of power, or    emptied, counted;
  *                                  a stray write          see below
- *   a figure is wrong, or the      a stray write, or an   computed anew;
- *   policy cannot be               error of an earlier    nothing is lost
- *                                  library
+ *   a figure, a limit or the       a stray write, or an   computed anew,
+ *   policy is wrong                error of an earlier    or the default;
+ *                                  library                nothing is lost
  *   the lock has a stale owner     a loss of power        free again: file.c
  *   the id of another boot         the clock restarted    emptied, clock unset
  *
- * Only a process that is alone with the region can tell a broken invariant
- * from a change in progress. file.c knows whether it is alone. With memory
- * supplied by the caller it is never known, so recovery does only what can be
- * done under the lock.
+ * Only a process that is alone with the region can distinguish a broken
+ * invariant from a change in progress. file.c finds out whether it is alone.
+ * With memory supplied by the caller it is never known, so recovery does only
+ * what can be done under the lock.
  *
  * EMPTYING is always safe: only hints are lost. If the workers themselves are
  * damaged beyond repair, they are removed too and their ids become invalid. An
@@ -33,7 +33,6 @@
 #include "check.h"
 #include "options.h"
 #include "parts.h"
-#include "policy.h"
 #include "txn.h"
 #include "worker.h"
 
@@ -65,7 +64,7 @@ change_end(struct region *r)
 	atomic_store_explicit(&r->seq, seq + 1, memory_order_release);
 }
 
-/* The boot of which the region is; another handle may be setting it. */
+/* The boot that last used the region; another handle may be setting it. */
 static void
 boot_read(const struct region *r, unsigned char boot_id[KVR_BOOT_ID_BYTES])
 {
@@ -109,18 +108,6 @@ forget_workers(struct kvr *k)
 	parts_recover(k);
 }
 
-/* A policy that no call can have set gives way to the default one. */
-static void
-recover_policy(struct kvr *k)
-{
-	struct kvr_policy policy;
-
-	if (policy_check(&k->region->policy) == KVR_OK)
-		return;
-	(void)kvr_policy_init(&policy, sizeof(policy));
-	policy_write(k, &policy);
-}
-
 /* Repairs and empties a damaged region, between change_begin and change_end. */
 static int
 recover_index(struct kvr *k)
@@ -151,8 +138,6 @@ recover_alone(struct kvr *k, const unsigned char *boot_id)
 	if (error != KVR_OK && error != KVR_ECORRUPT && error != KVR_EINEXACT)
 		return error;
 	change_begin(r);
-	recover_policy(k);
-	options_recover(k);
 	if (error == KVR_EINEXACT)
 		error = check_mend(k);
 	if (error == KVR_ECORRUPT)
@@ -192,14 +177,14 @@ recover_shared(struct kvr *k, const unsigned char *boot_id, bool wait)
 }
 
 int
-recover_limits(struct kvr *k, const struct kvr_options *o)
+recover_limits(struct kvr *k, const struct kvr_options *o, bool wait)
 {
 	struct txn c;
 	int error;
 
 	if (options_match_limits(o, k) == KVR_OK)
 		return KVR_OK;
-	error = txn_write_begin(k, &c, 0, 0);
+	error = txn_write_begin(k, &c, 0, wait ? 0 : KVR_NOWAIT);
 	if (error != KVR_OK)
 		return error;
 	options_apply(o, k);

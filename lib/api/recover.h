@@ -10,7 +10,7 @@
 bool recover_other_boot(const struct kvr *k, const unsigned char *boot_id);
 int recover_alone(struct kvr *k, const unsigned char *boot_id);
 int recover_shared(struct kvr *k, const unsigned char *boot_id, bool wait);
-/* The region takes the limits of these options, if they are others. */
-int recover_limits(struct kvr *k, const struct kvr_options *o);
+/* The region takes the limits of the options, if they are others. */
+int recover_limits(struct kvr *k, const struct kvr_options *o, bool wait);
 
 #endif

@@ -8,6 +8,7 @@
 
 #include "event_stream.h"
 #include "expect.h"
+#include "fit.h"
 #include "lease.h"
 #include "lease_record.h"
 #include "load.h"
@@ -365,9 +366,9 @@ candidates_write(const struct question *q, char *out, size_t element,
 }
 
 /*
- * Reads without the lock. What is written to the caller's array in vain is
- * written again; but a handle that must not wait may not get the lock after
- * that, so it takes it at once.
+ * Reads without the lock. A failed try writes to the caller's array, and the
+ * next one writes it again; but a handle that must not wait may not get the
+ * lock after that, so it takes it at once.
  */
 static int
 candidates_begin(const struct kvr *k, struct txn *c, int64_t now)
@@ -448,13 +449,14 @@ kvr_observe(struct kvr *k, struct kvr_prompt *p, uint64_t worker, int64_t now,
 		return error;
 	if (!worker_slot(k, worker, &slot))
 		return txn_write_end(k, &c, KVR_EWORKER);
+	scope_note(k, p->root);
 	how.want = lease_blocks(k, p);
 	recorded = 0;
-	fresh = 0; /* events say what is new to the others */
+	fresh = 0; /* events report the new blocks of the others */
 	if (event_tracks(k, slot)) {
-		retain_touch(k, p, slot, c.now);
+		fit_touch(k, p, slot, c.now);
 	} else {
-		node = retain_insert(k, p, slot, &how, c.now, &recorded);
+		node = fit_insert(k, p, slot, &how, c.now, &recorded);
 		window_stamp(k, node, slot, recorded == p->blocks, c.now);
 		fresh = retain_used(k, slot, p, recorded);
 	}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * request.h - what the calls that choose a worker share: checked input, a
+ * request.h - shared by the calls that choose a worker: checked input, a
  * found_set in the prompt's scratch memory, and the decision.
  */
 #ifndef KVR_REQUEST_H

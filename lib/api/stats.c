@@ -107,7 +107,7 @@ kvr_stats_get(const struct kvr *k, struct kvr_stats *out)
 	return error;
 }
 
-/* What reports and first tokens have shown. */
+/* Figures learnt from reports and first tokens. */
 static void
 worker_learnt(const struct kvr *k, uint32_t slot, struct kvr_worker_stats *w)
 {
@@ -123,7 +123,7 @@ worker_learnt(const struct kvr *k, uint32_t slot, struct kvr_worker_stats *w)
 	w->backlog = rate_backlog(k, slot, read_once(k->region->clock));
 }
 
-/* What its events have said. */
+/* Figures of the worker's events. */
 static void
 worker_events(const struct kvr *k, uint32_t slot, struct kvr_worker_stats *w)
 {
@@ -142,6 +142,9 @@ worker_events(const struct kvr *k, uint32_t slot, struct kvr_worker_stats *w)
 	w->events_blocks = read_once(s->life) != 0 ? read_once(s->aliases) : 0;
 	w->events_orphans = read_once(s->orphans);
 	w->events_evicted = read_once(s->crowded);
+	w->events_unseen = read_once(s->unseen);
+	w->events_until = read_once(s->until);
+	w->events_cause = read_once(s->cause);
 	w->events_capacity = event_capacity(k, slot);
 	w->events_state = read_once(s->state);
 	w->events_at = w->events_state != KVR_EVENTS_OFF ? read_once(s->heard)
@@ -211,7 +214,7 @@ check_copy(const struct kvr *k)
 		read_once_words(copy, k->region, (size_t)k->layout.end);
 	} while (!txn_read_valid(k, &c));
 	memset(&copied, 0, sizeof(copied));
-	/* the copy ends where this handle's layout says, whatever it says */
+	/* the copy ends by this handle's layout, not by its own */
 	error = region_attach(copy, ((struct region *)copy)->seal.bytes,
 	    &copied);
 	error = error == KVR_OK && copied.layout.end == k->layout.end

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * storage.c - what is in an open file, room for a region, and the boot's id.
+ * storage.c - the content of an open file, room for a region, the boot's id.
  *
  * BLANK. A file that is no region may be made one only if nothing can be lost:
  * it is empty, begins with the mark of a creator that died (region_unmade), or
  * is zero from its first to its last byte, as one that died earlier left it.
- * Zeros at the beginning say little: an ISO image has 32 KiB of them.
+ * Zeros at the beginning prove little: an ISO image has 32 KiB of them.
  *
- * ALLOCATION. Some file systems give up at each signal and undo what has been
- * done (tmpfs). A timer could so keep a large file from ever being allocated.
- * Each time half as much is asked for at once, down to a page, so there is soon
- * a piece that is done between two signals. All is asked for first, since only
- * then a disk that is too small is found without filling it.
+ * ALLOCATION. Some file systems give up at each signal and undo the part that
+ * was done (tmpfs). A timer could so keep a large file from ever being
+ * allocated. Each time half as much is asked for at once, down to a page, so
+ * there is soon a piece that is done between two signals. All is asked for
+ * first, since only then a disk that is too small is found without filling it.
  */
 #define _POSIX_C_SOURCE 200809L
 #include "storage.h"
@@ -104,7 +104,7 @@ storage_allocate(int fd, uint64_t bytes)
 
 /* ------------------------------------------------------------- boot id --- */
 
-/* The value of a hexadecimal digit; 16: it is none. */
+/* The value of a hexadecimal digit; 16: it is no digit. */
 static unsigned
 hex_digit(char c)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * storage.h - what is in an open file, room for a region, and the boot's id.
+ * storage.h - the content of an open file, room for a region, the boot's id.
  */
 #ifndef KVR_STORAGE_H
 #define KVR_STORAGE_H

@@ -31,10 +31,9 @@
  */
 #include "txn.h"
 
+#include "event.h"
 #include "id.h"
-#include "journal.h"
 #include "lease_walk.h"
-#include "options.h"
 #include "parts.h"
 #include "retain.h"
 #include "seat.h"
@@ -46,6 +45,14 @@ enum {
 	LOOKS_MAX = 8,      /* before a reader takes the lock */
 	PAUSES_MAX = 200    /* per try, for a writer: some microseconds */
 };
+
+bool
+txn_now(int64_t *now)
+{
+	if (*now == KVR_NOW)
+		*now = lock_clock();
+	return *now >= 0 && *now <= CLOCK_MAX;
+}
 
 static int
 txn_time(const struct kvr *k, struct txn *c, int64_t now)
@@ -89,14 +96,12 @@ txn_recover(struct kvr *k)
 {
 	/* a reader that sees any of this must find that seq is odd */
 	atomic_thread_fence(memory_order_release);
-	options_recover(k);
 	if (k->region->clock < -1 || k->region->clock > CLOCK_MAX)
 		write_once(k->region->clock, -1);
 	if (k->region->lease_number >= ID_LEASE_MAX)
 		put_once(k->region->lease_number,
 		    k->region->lease_number & ID_LEASE_MAX >> 1);
 	parts_recover(k);
-	journal_clear(k);
 	add_once(k->region->counts.recoveries, 1);
 }
 
@@ -121,7 +126,7 @@ txn_begin(const struct kvr *k, struct txn *c, int64_t now, bool wait)
 {
 	int error;
 
-	if (now < 0 || now > CLOCK_MAX)
+	if (!txn_now(&now))
 		return KVR_ECLOCK;
 	error = txn_lock(k, wait);
 	if (error != KVR_OK)
@@ -163,7 +168,7 @@ txn_read_begin(const struct kvr *k, struct txn *c, int64_t now, uint32_t flags)
 {
 	int error;
 
-	if (now < 0 || now > CLOCK_MAX)
+	if (!txn_now(&now))
 		return KVR_ECLOCK;
 	if (!k->readonly && !seat_here(k))
 		return KVR_ESTATE;
@@ -179,7 +184,7 @@ txn_read_begin(const struct kvr *k, struct txn *c, int64_t now, uint32_t flags)
 	return KVR_OK;
 }
 
-/* Was what was read a consistent snapshot? If not, read again. */
+/* Was the read a consistent snapshot? If not, read again. */
 bool
 txn_read_valid(const struct kvr *k, const struct txn *c)
 {
@@ -263,6 +268,7 @@ txn_write_end(struct kvr *k, const struct txn *c, int error)
 		add_once(counts->clock_back, c->backward);
 		write_once(k->region->clock, c->now);
 		lease_reap_old(k, c->now, REAP_PER_CALL);
+		event_expire(k, c->now);
 		retain_expire(k, c->now, c->budget);
 	}
 	if (region_broken(k))

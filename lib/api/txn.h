@@ -38,6 +38,11 @@ struct txn {
 	bool locked;
 	bool backward;    /* the caller's `now` was below the clock */
 };
+/*
+ * KVR_NOW becomes the time of the clock: no other call reads it for callers.
+ * False: it is no time.
+ */
+bool txn_now(int64_t *now);
 int txn_read_begin(const struct kvr *k, struct txn *c, int64_t now,
     uint32_t flags);
 bool txn_read_valid(const struct kvr *k, const struct txn *c);

@@ -2,8 +2,8 @@
 /*
  * base.h - shared by every file of the library.
  *
- * Objects are compiled with hidden visibility; only what the headers of
- * include/ declare is exported.
+ * Objects are compiled with hidden visibility; only functions that the
+ * headers of include/ declare are exported.
  */
 #ifndef KVR_BASE_H
 #define KVR_BASE_H

@@ -17,7 +17,7 @@ static const struct {
 	    "format version." },
 	{ "KVR_EMISMATCH",
 	    "The region, the prompt or the scope was made for other options." },
-	{ "KVR_ECLOCK", "The time is negative or 30 days ahead." },
+	{ "KVR_ECLOCK", "The time is below -1 or 30 days ahead." },
 	{ "KVR_EWORKER", "There is no such worker." },
 	{ "KVR_EEXIST", "It exists already: the worker, or the file." },
 	{ "KVR_EFULL", "The region has no room for another worker or handle." },
@@ -39,6 +39,7 @@ static const struct {
 	{ "KVR_EUNBOUND", "The key is bound to no worker." },
 	{ "KVR_EAGAIN", "The journal has no further record yet." },
 	{ "KVR_EOVERRUN", "Records of the journal are lost." },
+	{ "KVR_EUNKNOWN", "A text has a name that is not known." },
 };
 
 static size_t

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * fade.h - sums of what counts less as it grows older.
+ * fade.h - sums of amounts that count less as they grow older.
  *
  *	sum = sum of amount * e^-(age / mean)
  *

@@ -59,4 +59,32 @@ set_next(struct set_walk *w, uint32_t *slot)
 	return true;
 }
 
+/*
+ * The same by runs of slots that follow each other, of up to 64: the loop over
+ * a run is a plain one, and most sets have all of their slots.
+ */
+struct set_run {
+	uint32_t from, to;
+};
+
+static inline bool
+set_next_run(struct set_walk *w, struct set_run *run)
+{
+	uint32_t bit, n;
+	uint64_t gaps;
+
+	while (w->left == 0) {
+		if (w->word == w->words)
+			return false;
+		w->left = w->set[w->word++];
+	}
+	bit = (uint32_t)__builtin_ctzll(w->left);
+	gaps = ~(w->left >> bit);
+	n = gaps != 0 ? (uint32_t)__builtin_ctzll(gaps) : 64;
+	w->left = bit + n < 64 ? w->left & UINT64_MAX << (bit + n) : 0;
+	run->from = (w->word - 1) * 64 + bit;
+	run->to = run->from + n;
+	return true;
+}
+
 #endif

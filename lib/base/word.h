@@ -3,7 +3,7 @@
  * word.h - words that one thread reads while another writes them.
  *
  * A reader without the lock (txn.c) may see any cell in the middle of a change,
- * or long after it has been reused. It then discards what it read, but the read
+ * or long after it has been reused. It then discards the result, but the read
  * itself must not be a data race. Everything such readers can reach is
  * therefore written only by the functions below that are named after
  * write_once() and put_once(), and read by them only by read_once():
@@ -13,11 +13,11 @@
  *
  * They can reach the whole region: the check of a read-only handle copies it.
  * So no word of it is written plainly, also those that need the lock. Exempt is
- * region_format(): what it writes is read by nothing before the magic number,
+ * region_format(): nothing that it writes is read before the magic number,
  * which comes last, and the seal is not written again.
  *
- * The lock holder is the only writer and may use plain reads. That is why these
- * are compiler builtins and not _Atomic objects.
+ * The lock holder is the only writer and may use plain reads. So the functions
+ * use compiler builtins and not _Atomic objects.
  */
 #ifndef KVR_WORD_H
 #define KVR_WORD_H

@@ -16,18 +16,18 @@
  *            all of it; pins and stamps do not grow from there down; trimmed
  *            ones have blocks left or pins; anonymous ones are listed
  *   order    stamps ascend along lists by stamp, children precede parents;
- *            entries missing on one are pinned; the tournaments know when
- *            the heads are due: check_order.c
- *   tenants  a node has its parent's; the lists of tenants have what those of
- *            workers have, in their order: check_tenants.c
+ *            entries missing on one are pinned; the tournaments have the
+ *            times when the heads are due: check_order.c
+ *   tenants  a node has its parent's; the lists of tenants have the entries of
+ *            all workers, in their order: check_tenants.c
  *   leases   a lease's node is where its blocks end; the pins of an entry are
  *            the leases through it; loads are those of leases and external
- *   names    each is found by itself, knows its worker's slot, and is known
- *            there; free names are on the free list, once
- *   aliases  the table of aliases is sound, and what it says is held:
+ *   names    each is found by itself and linked with its worker's slot, both
+ *            ways; free names are on the free list, once
+ *   aliases  the table of aliases is sound, and its blocks are held:
  *            alias_place.c
  *   figures  all that follows from the rest, or is an estimate: counters,
- *            loads, what choices read, what was learnt: check_figures.c
+ *            loads, copies for choices, learnt figures: check_figures.c
  *
  * SEVERITY. Figures are no links. Where only they are wrong, the answers may
  * be poor, but the index is sound: KVR_EINEXACT, and check_mend computes them
@@ -74,7 +74,7 @@ claim_pieces(struct sums *s, uint32_t piece, uint32_t level, uint32_t at,
 	return true;
 }
 
-/* What reads of "none" give, and links that are out of bounds. */
+/* Cell 0, which reads of links out of bounds give, too. */
 static bool
 check_none(const struct kvr *k)
 {
@@ -302,7 +302,7 @@ cover_top(const struct kvr *k, const struct entry *h)
 	return 0;
 }
 
-/* THE invariant: index.c. What covers the parent is another entry. */
+/* THE invariant: index.c. Another entry covers the parent. */
 static bool
 check_above(const struct kvr *k, const struct entry *h)
 {
@@ -321,7 +321,7 @@ check_above(const struct kvr *k, const struct entry *h)
 /*
  * Entries missing on a list are pinned. Unconfirmed ones are pinned and were
  * due when that began. They may not be due any more: the TTL of a worker
- * changes with its facts and with what its reports teach.
+ * changes with its facts and with its reports.
  */
 static bool
 check_flags(struct sums *s, const struct entry *h)

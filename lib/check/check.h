@@ -9,7 +9,7 @@
 
 /* KVR_OK, KVR_EINEXACT, KVR_ECORRUPT or KVR_ENOMEM: see check.c. */
 int check_region(const struct kvr *k);
-/* The same, but mends what is only inexact. For one process that is alone. */
+/* The same, but mends inexact figures. For one process that is alone. */
 int check_mend(struct kvr *k);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * check_figures.c - the part of check.c for what follows from the rest: counts,
- * loads, copies, estimates. They are compared with a recount, and can be
- * replaced by it.
+ * check_figures.c - the part of check.c for figures that follow from the rest:
+ * counts, loads, copies, estimates. They are compared with a recount, and can
+ * be replaced by it.
  */
 #include "check_in.h"
 #include "event_stream.h"
@@ -57,7 +57,7 @@ check_figures(struct sums *s)
 
 /* ---------------------------------------------------------------- mend --- */
 
-/* Its external load has been summed. */
+/* The external load of the slot has been summed. */
 static void
 mend_slot(struct slot *p, const struct slot *sum)
 {
@@ -75,7 +75,7 @@ mend_slot(struct slot *p, const struct slot *sum)
 	put_once(p->blocks, sum->active + sum->output + p->load_blocks);
 }
 
-/* Flags of entries and leases by what else is known of them. */
+/* Sets flags of entries and leases that follow from their other fields. */
 static void
 mend_cells(const struct sums *s, struct kvr *k)
 {

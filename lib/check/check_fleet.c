@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * check_fleet.c - the invariants of workers: names, slots, data-parallel
- * groups, what choices read of their loads, and by what they are retained.
- * Another part of check.c.
+ * groups, copies of their loads for choices, and modes of retention. Another
+ * part of check.c.
  */
 #include "check_in.h"
 #include "name.h"
@@ -62,7 +62,7 @@ check_names(const struct kvr *k)
 	return used == k->layout.names && check_free_slots(k);
 }
 
-/* The external load of a slot is the sum of what all sources said. */
+/* The external load of a slot is the sum of all sources. */
 static bool
 check_outside(const struct kvr *k, const struct slot *p)
 {
@@ -82,7 +82,7 @@ check_outside(const struct kvr *k, const struct slot *p)
 	    p->load_requests == requests && p->load_used == used;
 }
 
-/* What choices read of a slot equals what the slot says. */
+/* The figures of a slot that choices read equal those in the slot. */
 static bool
 check_load(const struct kvr *k, uint32_t slot)
 {
@@ -124,7 +124,7 @@ check_groups_of_ranks(const struct kvr *k)
 	return true;
 }
 
-/* A group knows how many ranks it has, and how many are not overloaded. */
+/* A group has the number of its ranks, and of those not overloaded. */
 static bool
 check_dp_groups(const struct kvr *k, struct dp_group *counted)
 {

@@ -3,7 +3,7 @@
  * check_in.h - shared by the files that check a region: check.c (cells, nodes,
  * entries, leases, counts), check_order.c (lists, tournaments),
  * check_tenants.c (lists of tenants), check_fleet.c (names, slots, loads) and
- * check_figures.c (what can be mended).
+ * check_figures.c (figures that can be mended).
  */
 #ifndef KVR_CHECK_IN_H
 #define KVR_CHECK_IN_H
@@ -13,7 +13,7 @@
 /* Sums made on the way, to be compared with the counters at the end. */
 struct sums {
 	const struct kvr *k;
-	uint8_t *seen;      /* [cells] what a cell was found to be */
+	uint8_t *seen;      /* [cells] the kind that a cell was found to be */
 	uint32_t *children; /* of a node, counted by its children; of a */
 	                    /* group, the node it belongs to */
 	uint32_t *pins;     /* of an entry, according to the leases */
@@ -28,7 +28,7 @@ struct sums {
 	uint64_t listed[2]; /* entries flagged as on a list, less those met: */
 	                    /* by release, by stamp */
 	bool inexact;       /* a figure is wrong that can be mended */
-	bool lost;          /* what events named must be forgotten */
+	bool lost;          /* names of blocks must be forgotten */
 };
 
 enum { SEEN_FREE = 1, SEEN_PIECE, SEEN_NODE, SEEN_GROUP, SEEN_ENTRY,
@@ -77,7 +77,7 @@ claim(struct sums *s, uint32_t i, uint8_t what)
 /* Claims the entries without a node, which are in the lists only. */
 bool check_anonymous(struct sums *s);
 bool check_order(struct sums *s);
-/* What covers the node above an entry; 0: that begins at a root. */
+/* The entry that covers the node above; 0: this one begins at a root. */
 uint32_t check_entry_above(const struct kvr *k, const struct entry *h);
 /* Tenants of nodes, and their lists; counts the cells of each. */
 bool check_tenants(struct sums *s);

@@ -8,7 +8,7 @@
 #include "check_in.h"
 #include "entry.h"
 
-/* The tenant of each node, and what it has cost. */
+/* The tenant of each node, and the cells of each tenant. */
 static bool
 check_node_tenants(struct sums *s)
 {
@@ -33,8 +33,8 @@ check_node_tenants(struct sums *s)
 }
 
 /*
- * Links both ways; stamps ascend; what is above an entry comes later. Entries
- * that were met are marked, as if free. *listed: how many there are.
+ * Links both ways; stamps ascend; an entry comes before the one above it.
+ * Entries that were met are marked, as if free. *listed: how many there are.
  */
 static bool
 check_tenant_list(struct sums *s, uint32_t tenant, uint64_t *listed)

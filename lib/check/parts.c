@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * parts.c - the parts of a region, and what becomes of each: a row a part.
+ * parts.c - the parts of a region, and how each is emptied, recovered, checked
+ * and mended: a row a part.
  *
  * A part that has a new field in the region joins the table here, so no call
- * can forget it. The order matters: names of workers are mended before what
- * refers to them, and slots are settled last of these.
+ * can forget it. The order matters: limits and names of workers are mended
+ * before the slots, which are settled by them.
  *
  *	empty     by a call, a clock that is set back, another boot
  *	recover   after the death of a writer, and damage
@@ -18,18 +19,11 @@
 #include "event.h"
 #include "journal.h"
 #include "observed.h"
-#include "peers.h"
+#include "policy.h"
 #include "pressure.h"
 #include "rate.h"
 #include "trust.h"
 #include "worker.h"
-
-struct part {
-	void (*empty)(struct kvr *k);
-	void (*recover)(struct kvr *k);
-	bool (*sound)(const struct kvr *k);
-	void (*mend)(struct kvr *k);
-};
 
 static void
 event_mend(struct kvr *k)
@@ -38,7 +32,28 @@ event_mend(struct kvr *k)
 		event_recover(k);
 }
 
-static const struct part parts[] = {
+/* The area is the caller's; the end of its last line is nobody's. */
+static bool
+user_sound(const struct kvr *k)
+{
+	size_t bytes = (size_t)k->layout.user_bytes;
+
+	return struct_known(k->user, (bytes + CELL - 1) / CELL * CELL, bytes);
+}
+
+static void
+user_mend(struct kvr *k)
+{
+	size_t bytes = (size_t)k->layout.user_bytes;
+
+	memset((char *)k->user + bytes, 0, (CELL - bytes % CELL) % CELL);
+}
+
+const struct part parts[PARTS] = {
+	/* limits, and the policy: durable */
+	{ NULL, region_limits_recover, region_limits_sound,
+	    region_limits_recover },
+	{ NULL, policy_recover, policy_sound, policy_recover },
 	/* index, leases, loads */
 	{ region_empty, region_empty, NULL, NULL },
 	/* speeds of workers */
@@ -56,12 +71,11 @@ static const struct part parts[] = {
 	{ NULL, NULL, observed_sane, observed_recover },
 	/* sessions */
 	{ affinity_empty, affinity_recover, affinity_sound, affinity_recover },
-	/* the report on other machines */
-	{ peers_empty, NULL, peers_sound, peers_recover },
-	/* the journal, which says that all else is empty */
-	{ journal_clear, journal_recover, journal_sound, journal_recover }
+	/* the caller's area: nothing of it is emptied */
+	{ NULL, user_mend, user_sound, user_mend },
+	/* the journal: last, a record that all is empty */
+	{ journal_clear, journal_clear, journal_sound, journal_recover }
 };
-enum { PARTS = sizeof(parts) / sizeof(parts[0]) };
 
 void
 parts_empty(struct kvr *k, int64_t clock)

@@ -2,7 +2,7 @@
 /*
  * bound.c - a limit on the requests of one worker, by those of the others.
  *
- * Whatever costs say, no worker runs more requests than its share, times a
+ * With any costs, no worker runs more requests than its share, times a
  * factor, plus a few:
  *
  *	share = weight / sum of the weights of the eligible workers
@@ -18,36 +18,86 @@
  */
 #include "bound.h"
 
+#include "best.h"
+#include "pair.h"
 #include "pressure.h"
 #include "rate.h"
 #include "set.h"
 
 #define SLACK 3.0 /* requests that any worker may run */
-/* Limits are often whole numbers: a bit lost must not decide. */
-#define ROUNDED (1 + 1e-9)
 
-/* Sums over the eligible workers. Leaves the backlog of each in set->costs. */
-struct fleet
-bound_fleet(const struct question *q)
+/* What a pass over the eligible workers reads and makes. */
+struct summing {
+	struct loads l;
+	double *waits;
+	pair observed; /* the part left of what was observed */
+	int64_t now;
+	pair sums;     /* of requests, and of tokens that they read */
+	struct fleet f;
+};
+
+/*
+ * One worker more; returns its requests. Sums are made in the order of slots,
+ * so that they are the same to the bit.
+ */
+INLINE double
+sum_one(struct summing *s, uint32_t slot, bool observed)
+{
+	const struct loads *l = &s->l;
+	pair load = { read_once(l->requests[slot]),
+		read_once_double(&l->reading[slot]) };
+	double wait = rate_backlog_of(l, slot, s->now);
+
+	if (observed)
+		load += s->observed *
+		    (pair){ read_once_double(&l->observed_requests[slot]),
+			read_once_double(&l->observed_reading[slot]) };
+	s->sums += load;
+	s->f.inserted += read_once_double(&l->inserted[slot]);
+	s->f.most = load[0] > s->f.most ? load[0] : s->f.most;
+	s->f.wait = wait < s->f.wait ? wait : s->f.wait;
+	s->waits[slot] = wait;
+	return load[0];
+}
+
+INLINE void
+sum_all(struct question *q, struct summing *sum, bool observed)
 {
 	struct set_walk w = set_walk(q->take, q->words);
-	struct fleet f = { .wait = 2 * COST_MAX };
-	double requests, wait;
-	uint32_t slot;
+	struct summing s = *sum; /* in registers */
+	struct set_run run;
+	uint64_t above;
 
-	while (set_next(&w, &slot)) {
-		requests = requests_on(q, slot);
-		f.requests += requests;
-		f.reading += reading_on(q, slot);
-		f.inserted += pressure_inserted(q->k, slot);
-		if (requests > f.most)
-			f.most = requests;
-		wait = rate_backlog(q->k, slot, q->now);
-		q->set->costs[slot] = wait;
-		if (wait < f.wait)
-			f.wait = wait;
+	memset(q->below, 0, q->words * sizeof(q->below[0]));
+	while (set_next_run(&w, &run)) {
+		uint64_t *word = &q->below[run.from / 64];
+
+		for (above = 0; run.from < run.to; run.from++)
+			above |= (uint64_t)(1 + sum_one(&s, run.from,
+			    observed) > SLACK) << run.from % 64;
+		*word |= above;
 	}
-	return f;
+	*sum = s;
+}
+
+/*
+ * Sums over the eligible workers. Leaves the backlog of each in set->costs, and
+ * in q->below those that run more requests than any worker may.
+ */
+struct fleet
+bound_fleet(struct question *q)
+{
+	struct summing s = { .l = q->k->loads, .waits = q->set->costs,
+		.observed = { q->observed, q->observed }, .now = q->now,
+		.f = { .wait = 2 * COST_MAX } };
+
+	if (q->observed > 0)
+		sum_all(q, &s, true);
+	else
+		sum_all(q, &s, false);
+	s.f.requests = s.sums[0];
+	s.f.reading = s.sums[1];
+	return s.f;
 }
 
 static double
@@ -70,26 +120,43 @@ weights_sum(const struct question *q)
 	return sum;
 }
 
-/* Fills q->below: those of the eligible that may be chosen; never none. */
+/* Removes those that are below their limits; false: all others are above. */
+static bool
+keep_above(struct question *q, double share)
+{
+	struct set_walk w = set_walk(q->below, q->words);
+	double limit = (share + SLACK) * ROUNDED;
+	uint32_t slot, above = 0;
+
+	while (set_next(&w, &slot)) {
+		if (q->weighted)
+			limit = (share * weight_of(q, slot) + SLACK) * ROUNDED;
+		if (1 + requests_on(q, slot) <= limit)
+			set_remove(q->below, slot);
+		else
+			above++;
+	}
+	return above < q->eligible;
+}
+
+/*
+ * Makes q->below those of the eligible that may be chosen; never none. Only
+ * workers that run more than SLACK can be above a limit.
+ */
 void
 bound_find(struct question *q, const struct fleet *f)
 {
-	struct set_walk w = set_walk(q->take, q->words);
 	double share; /* of a worker of weight 1 */
-	bool any = false;
-	uint32_t slot;
+	bool some = false;
+	uint32_t i;
 
-	memcpy(q->below, q->take, q->words * sizeof(q->take[0]));
-	if (!(q->policy.balanced_bound > 0) || 1 + f->most <= SLACK)
-		return;
-	share = q->policy.balanced_bound * (f->requests + 1) / weights_sum(q);
-	while (set_next(&w, &slot)) {
-		if (1 + requests_on(q, slot) <=
-		    (share * weight_of(q, slot) + SLACK) * ROUNDED)
-			any = true;
-		else
-			set_remove(q->below, slot);
+	if (q->policy.balanced_bound > 0 && 1 + f->most > SLACK) {
+		share = q->policy.balanced_bound * (f->requests + 1) /
+		    weights_sum(q);
+		if (q->weighted || 1 + f->most > share + SLACK)
+			some = keep_above(q, share);
 	}
-	if (!any) /* a factor below 1, or another thread's changes */
-		memcpy(q->below, q->take, q->words * sizeof(q->take[0]));
+	/* none: a factor below 1, or another thread's changes */
+	for (i = 0; i < q->words; i++)
+		q->below[i] = some ? q->take[i] & ~q->below[i] : q->take[i];
 }

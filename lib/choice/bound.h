@@ -8,6 +8,9 @@
 #include "observed.h"
 #include "question.h"
 
+/* Loads and limits are often whole numbers: a bit lost must not decide. */
+#define ROUNDED (1 + 1e-9)
+
 /* Sums over the eligible workers. */
 struct fleet {
 	double requests;
@@ -17,10 +20,10 @@ struct fleet {
 	double wait;     /* the least backlog, in seconds */
 };
 
-struct fleet bound_fleet(const struct question *q);
+struct fleet bound_fleet(struct question *q);
 void bound_find(struct question *q, const struct fleet *f);
 
-/* What runs on a worker, with what was only observed. */
+/* Requests that run on a worker, with those only observed. */
 static inline double
 requests_on(const struct question *q, uint32_t slot)
 {

@@ -10,6 +10,8 @@
 void balanced_begin(struct question *q);
 double balanced_cost(const struct question *q, uint32_t slot,
     const struct kvr_overlap *o, double held);
-void balanced_take_near(const struct question *q, struct choice *out);
+/* Once after balanced_begin: the costs of q->below if nothing is lost. */
+double balanced_find(struct question *q);
+void balanced_take_near(struct question *q, struct choice *out);
 
 #endif

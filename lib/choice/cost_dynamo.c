@@ -64,9 +64,9 @@ raw_prefill(const struct question *q, double prefill, uint32_t overlap)
 	    : in_blocks(q, tokens);
 }
 
-double
-dynamo_cost(const struct question *q, uint32_t slot,
-    const struct kvr_overlap *o, double held)
+INLINE double
+cost_of(const struct question *q, uint32_t slot, const struct kvr_overlap *o,
+    double held)
 {
 	const struct loads *l = &q->k->loads;
 	const struct kvr_request *r = &q->request;
@@ -91,6 +91,32 @@ dynamo_cost(const struct question *q, uint32_t slot,
 			cost /= weight;
 	}
 	return cost_within(cost);
+}
+
+double
+dynamo_cost(const struct question *q, uint32_t slot,
+    const struct kvr_overlap *o, double held)
+{
+	return cost_of(q, slot, o, held);
+}
+
+double
+dynamo_find(struct question *q)
+{
+	struct set_walk w = set_walk(q->take, q->words);
+	double *costs = q->set->costs, lowest = 2 * COST_MAX, cost;
+	const struct kvr_overlap *o;
+	struct set_run run;
+
+	while (set_next_run(&w, &run)) {
+		for (; run.from < run.to; run.from++) {
+			o = found_of(q->set, run.from);
+			cost = cost_of(q, run.from, o, o->blocks);
+			costs[run.from] = cost;
+			lowest = cost < lowest ? cost : lowest;
+		}
+	}
+	return lowest;
 }
 
 /* ------------------------------------------------------ the usual case --- */

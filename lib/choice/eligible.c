@@ -198,7 +198,7 @@ eligible_find(struct question *q, uint32_t slots)
 	return error;
 }
 
-/* The error that says why take is empty. */
+/* The error for an empty set. */
 int
 eligible_none(const struct question *q)
 {

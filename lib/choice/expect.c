@@ -2,20 +2,21 @@
 /*
  * expect.c - how much of an overlap an engine can be expected to find cached.
  *
- * The index records what was sent to a worker. For a worker with TTL retention
- * that is used as it is, as the reference does. For others more is known:
+ * The index records the prompts sent to a worker. For a worker with TTL
+ * retention they are used as they are, as the reference does. For others more
+ * is known:
  *
  *   usable     an engine computes at least one token of each prompt, and finds
  *              whole blocks of its own size: of L tokens and blocks of b at
  *              most floor((L - 1) / b) * b, and no part of a block
  *   resumable  a model with sliding windows resumes only where the engine has
- *              kept these: of what is cached as far as the last mark (window.c)
+ *              kept their blocks: at the last mark that is cached (window.c)
  *   surviving  where reports are the only evidence: each block is as likely as
  *              blocks of its age have been, and no likelier than the one
  *              before it, since engines find leading blocks only
  *
  *   nothing    an engine that has reported 0 again and again finds nothing,
- *              not even what is in use: numbers.c
+ *              not even blocks in use: numbers.c
  *
  *	E = sum over blocks i of min over j <= i of S(age of j)
  *
@@ -40,22 +41,29 @@
 #include "survival.h"
 
 enum {
-	EACH = 384,      /* steps for a worker, of which */
+	EACH = 384,      /* steps for a worker; */
 	ENTRY_STEPS = 2  /* an entry takes as many and its links */
 };
-/* Of engines that find nothing: else they would never be tried again. */
+/* For engines that find nothing: else they would never be tried again. */
 #define HOPE (1.0 / 64)
 
-/* The probability that the blocks of an entry are still cached. */
+/*
+ * The probability that the blocks of an entry are still cached. Where it is
+ * below half of that of the youngest blocks it counts a 16th: requests that
+ * return to such blocks are mostly computed anew, and drive out others that
+ * would have fitted. It is relative since some engines report too little.
+ */
 static double
 entry_survives(const struct kvr *k, uint32_t slot, uint32_t entry)
 {
 	const struct entry *h = entry_at(k, entry);
+	double s;
 
 	if (read_once(h->pins) > 0)
 		return 1;
-	return survival_of(k, slot, survival_bin(stack_depth(k, slot,
+	s = survival_of(k, slot, survival_bin(stack_depth(k, slot,
 	    read_once(h->released))));
+	return s < survival_of(k, slot, 0) / 2 ? s / 16 : s;
 }
 
 /*
@@ -116,7 +124,7 @@ climb_seek(const struct question *q, uint32_t slot, uint32_t node,
 	return c->entry;
 }
 
-/* The entry with which the overlap ends; false: there is none, or no step. */
+/* The entry with which the overlap ends; false: not found, or no step. */
 static bool
 climb_begin(const struct question *q, uint32_t slot, struct climb *c)
 {
@@ -162,8 +170,8 @@ climb_next(const struct question *q, uint32_t slot, struct climb *c)
 /* ------------------------------------------------------ sliding windows --- */
 
 /*
- * What was released up to then has lost its end: eviction is in that order. 0:
- * nothing has, of what is left.
+ * Entries released up to then have lost their ends: eviction is in that order.
+ * 0: no entry has.
  */
 static uint64_t
 lost_until(const struct kvr *k, uint32_t slot)
@@ -214,7 +222,7 @@ last_mark(const struct question *q, uint32_t slot,
 	return 0;
 }
 
-/* Of the overlap, how many blocks there are up to the last end. */
+/* How many blocks of the overlap there are up to the last end. */
 static uint32_t
 up_to_ends(const struct question *q, uint32_t slot,
     const struct kvr_overlap *o, const struct climb *c)
@@ -237,9 +245,9 @@ up_to_ends(const struct question *q, uint32_t slot,
 }
 
 /*
- * Of the overlap, what a dense cache has. Where the end of the path is lost, so
- * is all that was used with it; but not what another path, that is not lost,
- * has used since.
+ * How much of the overlap a dense cache has. Where the end of the path is lost,
+ * all that was used with it is lost, too; but not blocks that another path,
+ * which is not lost, has used since.
  */
 static uint32_t
 up_to_used(const struct question *q, uint32_t slot,
@@ -259,7 +267,7 @@ up_to_used(const struct question *q, uint32_t slot,
 	return 0;
 }
 
-/* Of the overlap, how many blocks the engine can resume behind. */
+/* Behind how many blocks of the overlap the engine can resume. */
 static uint32_t
 resumable_blocks(const struct question *q, uint32_t slot,
     const struct kvr_overlap *o)
@@ -312,7 +320,7 @@ surviving_blocks(const struct question *q, uint32_t slot, double blocks)
 	return pile_sum(&pile, blocks);
 }
 
-/* The expected number of those that have survived. */
+/* The expected number of blocks that have survived. */
 double
 expect_surviving(const struct question *q, uint32_t slot,
     const struct kvr_overlap *o)

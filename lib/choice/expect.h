@@ -30,7 +30,7 @@ expect_stamp(const struct question *q, uint32_t slot)
 static inline bool
 expect_sure(const struct question *q, uint32_t slot)
 {
-	return q->set->path.nodes == 0 ||
+	return !q->unsure ||
 	    (read_once(q->k->loads.gate[slot]) & GATE_UNSURE) == 0;
 }
 
@@ -44,7 +44,7 @@ expect_by_age(const struct kvr *k, uint32_t slot)
 	    (mode == KVR_RETAIN_CAPACITY && trust_learnt(k, slot));
 }
 
-/* Whether some of those may have been lost. */
+/* Whether some of its blocks may have been lost. */
 static inline bool
 expect_doubtful(const struct question *q, uint32_t slot,
     const struct kvr_overlap *o)

@@ -2,26 +2,26 @@
 /*
  * longest.c - the eligible worker with the longest overlap.
  *
- * A choice is compared with it: the difference is what the load of that worker,
- * its session or a draw has cost in hits. It is found apart from the costs,
+ * A choice is compared with it: the difference is the cost in hits of that
+ * worker's load, of a session or of a draw. It is found apart from the costs,
  * since these pass over many workers without a look at their overlap.
  *
- * A match meets overlaps from the end of the path on up (match.c), and its ends
- * say how deep the rows that follow can be:
+ * A match meets overlaps from the end of the path on up (match.c), and the ends
+ * bound the depth of the rows that follow:
  *
  *	ends   [row 0, depth 8]  [row 1, depth 7]   [row 3, depth 4]
  *	rows    w1: 8             w2: 7   w5: 6 *    w3: 4   w4: 4
  *	                                       * trimmed
  *
  * So the walk is over where no later row can be longer. Mostly that is at once:
- * the chosen worker has the longest itself. Where many have the whole prompt,
- * of which each can use less, and where a caller gave the overlaps, which have
- * no ends, all are looked at.
+ * the chosen worker has the longest itself. Where many have the whole prompt
+ * and can use less, and where a caller gave the overlaps, which have no ends,
+ * all are looked at.
  *
- * What counts is what can be used of an overlap (expect.c): an engine that
- * computes the last block of a prompt again may have less of a longer one. Of
- * each row that is longer than the best so far, that is asked, of the first
- * LOOKED_MOST ones; what is by chance, survival, is not.
+ * Only the usable part of an overlap counts (expect.c): an engine that computes
+ * the last block of a prompt again may have less of a longer one. It is
+ * computed for the first LOOKED_MOST rows that are longer than the best so far;
+ * survival, which is by chance, is left out.
  */
 #include "longest.h"
 

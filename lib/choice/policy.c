@@ -2,17 +2,18 @@
 /*
  * policy.c - checks the parameters of a choice and resolves the defaults.
  *
- * Two structs say how to choose: the policy, which is part of the region and
+ * Two structs govern a choice: the policy, which is part of the region and
  * shared, and the request, which belongs to one prompt and may override parts
  * of the policy. Both are checked at the API, so that code that computes with
  * them need not: no NaN, no infinity and no number out of range gets past this
- * file. Then the request is resolved against the policy; what a request may
- * override is not read from the policy after that.
+ * file. The request is then resolved against the policy; fields that a request
+ * may override are not read from the policy after that.
  */
 #include "policy.h"
 
 #include "affinity.h"
 #include "id.h"
+#include "observed.h"
 
 #define BOUND_MAX 1e15 /* larger ones make no sense */
 #define OBSERVED_MIN 1e-3 /* seconds */
@@ -124,14 +125,33 @@ policy_read(const struct kvr *k, struct kvr_policy *policy)
 	read_once_words(policy, &k->region->policy, sizeof(*policy));
 }
 
+/* Sums of observed requests fade with the mean that the policy had. */
 void
 policy_write(struct kvr *k, const struct kvr_policy *policy)
 {
+	if (policy->observed_seconds != k->region->policy.observed_seconds)
+		observed_empty(k);
 	write_once_words(&k->region->policy, policy, sizeof(*policy));
 }
 
+bool
+policy_sound(const struct kvr *k)
+{
+	return policy_check(&k->region->policy) == KVR_OK;
+}
+
+void
+policy_recover(struct kvr *k)
+{
+	struct kvr_policy policy;
+
+	(void)kvr_policy_init(&policy, sizeof(policy));
+	if (!policy_sound(k))
+		policy_write(k, &policy);
+}
+
 /*
- * Makes explicit what the request leaves to the policy and what its stage
+ * Makes explicit all that the request leaves to the policy or its stage
  * implies. A decode stage goes by load alone, unless the request has its own
  * credit: then overlap counts, and there is still no prefill to do.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * question.c - what all costs need to know of a question.
+ * question.c - the facts of a question that all costs use.
  */
 #include "question.h"
 

@@ -10,7 +10,7 @@
 
 /* The largest cost. */
 #define COST_MAX 1e300
-enum { DEPTHS = 256 }; /* of a prompt, that are told apart */
+enum { DEPTHS = 256 }; /* of a prompt, that are distinguished */
 enum { QUESTION_WORDS = KVR_WORKERS_MAX * SLOTS_PER_WORKER / 64 };
 /* The session of a request, and the worker it is bound to: session.c. */
 struct session {
@@ -22,7 +22,7 @@ struct session {
 };
 
 /*
- * One question: what is the same for every worker, and the set of eligible
+ * One question: all that is equal for every worker, and the set of eligible
  * workers. Lives on the stack of one call.
  */
 struct question {
@@ -40,13 +40,14 @@ struct question {
 	double request_blocks;        /* tokens in blocks, rounded up */
 	double decay;                 /* of overlap credit; 0: none */
 	/* cost_balanced.c */
-	double observed;              /* what is left of observed requests */
+	double observed;              /* the part left of observed requests */
 	double mean;                  /* tokens of a prompt, */
 	double per_mean;              /* and 1 / mean */
 	double pressure;              /* for each token inserted */
 	double common[DEPTHS + 1];    /* blocks behind that count as held */
 	bool shares;                  /* there are any */
 	double wait;                  /* that all have, in seconds */
+	double least[QUESTION_WORDS]; /* the lowest cost in a word of `below` */
 	int64_t now;
 	struct session session;
 	bool usual;                   /* only the usual terms of a cost */
@@ -59,13 +60,21 @@ struct question {
 	uint32_t words;               /* of the sets below */
 	uint64_t open[QUESTION_WORDS]; /* slots the request does not rule out */
 	uint64_t take[QUESTION_WORDS]; /* slots that are eligible */
+	uint64_t held[QUESTION_WORDS]; /* of them, those with an overlap */
 	uint64_t below[QUESTION_WORDS]; /* of them, those below the bound */
 };
-/* Loads and weights may be damaged: what is no cost is the largest one. */
+/* Loads and weights may be damaged: a number that is no cost is the largest. */
 static inline __attribute__((always_inline)) double
 cost_within(double cost)
 {
 	return cost >= 0 && cost <= COST_MAX ? cost : COST_MAX;
+}
+
+/* The workers among which the policy chooses. */
+static inline const uint64_t *
+question_candidates(const struct question *q)
+{
+	return q->policy.cost == KVR_COST_BALANCED ? q->below : q->take;
 }
 
 /* Computes sizes and the digest of the prompt. */

@@ -4,22 +4,22 @@
  *
  * First the eligible workers (eligible.c), then the cost of each, then the
  * choice: the lowest cost, or one sampled. Each is a pass over the slots that
- * reads the rows of struct loads and what was found for a slot; only the less
+ * reads the rows of struct loads and the overlap of a slot; only the less
  * usual terms of a cost read the slot itself.
  *
- * A policy is a line of the table `rules`: what a worker costs, and how one is
+ * A policy is a line of the table `rules`: the cost of a worker, and how one is
  * chosen. The cost of the reference is in cost_dynamo.c; the order of workers
  * and the breaking of ties are in best.h.
  *
  * Guarantees:
  *   - only the caller's struct question and struct choice are written;
- *   - the result depends only on the region, the prompt, the request and what
- *     was found: sums are made in one order, in double, by operations that are
+ *   - the result depends only on the region, the prompt, the request and the
+ *     overlaps: sums are made in one order, in double, by operations that are
  *     exact to the bit on every machine (exp.h);
  *   - a cost is a number from 0 to COST_MAX, never NaN, whatever the loads and
  *     the policy, so that comparing costs orders the workers;
- *   - what is read from a slot may change between two passes and affect only
- *     the choice itself: no pass relies on another's numbers to stay within
+ *   - fields of a slot may change between two passes and affect only the
+ *     choice itself: no pass relies on another's numbers to stay within
  *     its bounds.
  *
  * Costs are in blocks or in seconds, depending on the policy. Token counts are
@@ -44,7 +44,8 @@
 
 struct rule {
 	settle_cost_fn *cost;
-	void (*take)(const struct question *q, struct choice *out);
+	double (*find)(struct question *q); /* costs if nothing is lost */
+	void (*take)(struct question *q, struct choice *out);
 };
 
 /* ------------------------------------------------------- one question --- */
@@ -57,6 +58,24 @@ allow_steps(const struct question *q, uint32_t steps)
 {
 	if (q->set->most < q->set->steps + steps)
 		q->set->most = q->set->steps + steps;
+}
+
+/* Fills q->held: the eligible workers that have an overlap. */
+static void
+find_holders(struct question *q)
+{
+	const struct found_set *set = q->set;
+	uint32_t i, slot;
+
+	memset(q->held, 0, q->words * sizeof(q->held[0]));
+	for (i = 0; i < set->count; i++) {
+		slot = found_slot(&set->found[i]);
+		/* rows of a caller may name one that is no more */
+		if (slot < q->slots)
+			set_add(q->held, slot);
+	}
+	for (i = 0; i < q->words; i++)
+		q->held[i] &= q->take[i];
 }
 
 int
@@ -84,11 +103,13 @@ route_begin(struct question *q, const struct kvr *k, const struct kvr_prompt *p,
 	error = eligible_find(q, slots);
 	if (error != KVR_OK)
 		return error;
+	q->unsure = q->unsure && set->path.nodes > 0;
+	q->usual = q->usual && !q->weighted && !q->unsure;
+	if (q->unsure || q->policy.cost == KVR_COST_BALANCED)
+		find_holders(q);
 	allow_steps(q, PART_STEPS);
 	session_begin(q);
 	allow_steps(q, CHOICE_STEPS);
-	q->usual = q->usual && !q->weighted &&
-	    (!q->unsure || set->path.nodes == 0);
 	if (q->policy.cost == KVR_COST_BALANCED)
 		balanced_begin(q);
 	return KVR_OK;
@@ -108,36 +129,22 @@ route_verdict(const struct question *q, uint32_t slot)
 
 /* ----------------------------------------------------------- choosing --- */
 
-/* The costs if nothing is lost, then those that matter. */
-static double
-find_costs(const struct question *q, const uint64_t *among,
-    const struct settle *s)
-{
-	struct set_walk w = set_walk(among, q->words);
-	double *costs = q->set->costs, lowest = 2 * COST_MAX;
-	uint32_t slot;
-
-	while (set_next(&w, &slot)) {
-		const struct kvr_overlap *o = found_of(q->set, slot);
-
-		costs[slot] = s->cost(q, slot, o, o->blocks);
-		lowest = costs[slot] < lowest ? costs[slot] : lowest;
-	}
-	return q->unsure ? settle_costs(q, among, s) : lowest;
-}
-
 static void
-take_least(const struct question *q, const uint64_t *among,
-    settle_cost_fn *cost, struct choice *out)
+take_least(struct question *q, struct choice *out)
 {
-	const struct settle s = { cost, 0, false };
-	struct set_walk w = set_walk(among, q->words);
+	static const struct settle settle = { dynamo_cost, 0, false };
+	struct set_walk w = set_walk(q->take, q->words);
 	struct best best = best_none();
 	struct bid bid;
 	uint32_t slot;
 
-	(void)find_costs(q, among, &s);
+	(void)dynamo_find(q);
+	if (q->unsure)
+		(void)settle_costs(q, q->take, &settle);
 	while (set_next(&w, &slot)) {
+		bid.cost = q->set->costs[slot];
+		if (bid.cost > best.bid.cost)
+			continue;
 		bid = bid_of(&q->k->loads, slot);
 		bid.cost = q->set->costs[slot];
 		consider(q, &best, bid);
@@ -163,14 +170,16 @@ likelihood_of(const struct lottery *l, uint32_t slot)
 }
 
 static void
-lottery_begin(struct lottery *l, settle_cost_fn *price)
+lottery_begin(struct lottery *l, struct question *q, const struct rule *rule)
 {
-	const struct settle s = { price, 0, true };
+	const struct settle s = { rule->cost, 0, true };
 	struct set_walk w = set_walk(l->among, l->q->words);
 	double most = 0;
 	uint32_t slot;
 
-	l->least = find_costs(l->q, l->among, &s);
+	l->least = rule->find(q);
+	if (q->unsure)
+		l->least = settle_costs(q, l->among, &s);
 	while (set_next(&w, &slot))
 		if (l->q->set->costs[slot] > most)
 			most = l->q->set->costs[slot];
@@ -205,16 +214,16 @@ lottery_find(const struct lottery *l, uint32_t word, double at)
  * those of the 64 at the position are computed again.
  */
 static void
-take_sampled(const struct question *q, const uint64_t *among,
-    settle_cost_fn *cost, struct choice *out)
+take_sampled(struct question *q, const struct rule *rule, struct choice *out)
 {
 	uint64_t bits = mix(mix(q->request.seed) ^ q->digest);
+	const uint64_t *among = question_candidates(q);
 	struct set_walk w = set_walk(among, q->words);
 	struct lottery l = { q, among, 0, 0 };
 	double width[QUESTION_WORDS], at = 0;
 	uint32_t i, slot, word = 0;
 
-	lottery_begin(&l, cost);
+	lottery_begin(&l, q, rule);
 	memset(width, 0, q->words * sizeof(width[0]));
 	while (set_next(&w, &slot))
 		width[slot / 64] += likelihood_of(&l, slot);
@@ -234,30 +243,20 @@ take_sampled(const struct question *q, const uint64_t *among,
 }
 
 static void
-dynamo_take(const struct question *q, struct choice *out)
+dynamo_take(struct question *q, struct choice *out)
 {
-	if (q->request.temperature > 0)
-		take_sampled(q, q->take, dynamo_cost, out);
-	else if (q->usual)
+	if (q->usual)
 		dynamo_take_usual(q, out);
 	else
-		take_least(q, q->take, dynamo_cost, out);
-}
-
-static void
-balanced_take(const struct question *q, struct choice *out)
-{
-	if (q->request.temperature > 0)
-		take_sampled(q, q->below, balanced_cost, out);
-	else
-		balanced_take_near(q, out);
+		take_least(q, out);
 }
 
 /* ----------------------------------------------------------- policies --- */
 
 static const struct rule rules[] = {
-	[KVR_COST_DYNAMO] = { dynamo_cost, dynamo_take },
-	[KVR_COST_BALANCED] = { balanced_cost, balanced_take }
+	[KVR_COST_DYNAMO] = { dynamo_cost, dynamo_find, dynamo_take },
+	[KVR_COST_BALANCED] = { balanced_cost, balanced_find,
+	    balanced_take_near }
 };
 
 static const struct rule *
@@ -316,8 +315,8 @@ take_pinned(const struct question *q, uint32_t slot, uint32_t reason,
 }
 
 /*
- * What the chosen worker's overlap is compared with. It comes last, so that the
- * steps it takes are none that the choice would have needed.
+ * The overlap to which the chosen worker's is compared. It comes last, so that
+ * it takes no steps that the choice would have needed.
  */
 static void
 best_note(const struct question *q, struct choice *c)
@@ -338,7 +337,7 @@ best_note(const struct question *q, struct choice *c)
 }
 
 int
-route_take(const struct question *q, struct choice *out)
+route_take(struct question *q, struct choice *out)
 {
 	struct choice c;
 	uint32_t slot;
@@ -350,7 +349,10 @@ route_take(const struct question *q, struct choice *out)
 	} else if (session_pins(q, &slot)) {
 		take_pinned(q, slot, KVR_REASON_AFFINITY, &c);
 	} else {
-		rule_of(q)->take(q, &c);
+		if (q->request.temperature > 0)
+			take_sampled(q, rule_of(q), &c);
+		else
+			rule_of(q)->take(q, &c);
 		session_prefer(q, cost_of, &c);
 		allow_steps(q, PART_STEPS);
 		c.tokens = expected_tokens(q, c.slot,

@@ -18,7 +18,7 @@ double route_cost(const struct question *q, uint32_t slot,
     uint64_t *expected);
 /* Blocks of its overlap that the engine can resume behind: expect.c. */
 uint32_t route_usable(const struct question *q, uint32_t slot);
-int route_take(const struct question *q, struct choice *out);
+int route_take(struct question *q, struct choice *out);
 /* begin and take. */
 int route_choose(const struct kvr *k, const struct kvr_prompt *p,
     const struct kvr_request *r, struct found_set *set, int64_t now,

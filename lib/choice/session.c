@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * session.c - what the affinity of a request changes in its choice.
+ * session.c - the effect of a request's affinity on its choice.
  *
  *	pinned, not eligible  before all of this
  *	hard                  the bound worker, if it is eligible and below
@@ -11,8 +11,8 @@
  *	hash                  the first one in the key's own order that is
  *	                      eligible and below the bound, whatever it costs
  *
- * What is predicted, booked as load and compared with reports is what is on
- * record, whatever the binding is.
+ * The blocks on record are predicted, booked as load and compared with reports,
+ * whatever the binding is.
  *
  * The order of a key is that of rendezvous hashing (Thaler and Ravishankar,
  * 1998): lots of key and worker. A worker that leaves moves its own keys only.
@@ -58,13 +58,6 @@ session_begin(struct question *q)
 	s->state = s->bound ? KVR_AFFINITY_MOVED : KVR_AFFINITY_GONE;
 }
 
-/* The workers among which the policy chooses. */
-static const uint64_t *
-candidates_of(const struct question *q)
-{
-	return q->policy.cost == KVR_COST_BALANCED ? q->below : q->take;
-}
-
 static uint64_t
 lot_of(const struct question *q, uint32_t slot)
 {
@@ -76,7 +69,7 @@ lot_of(const struct question *q, uint32_t slot)
 static uint32_t
 first_of(const struct question *q)
 {
-	struct set_walk w = set_walk(candidates_of(q), q->words);
+	struct set_walk w = set_walk(question_candidates(q), q->words);
 	uint64_t lot, lowest = UINT64_MAX;
 	uint32_t slot, first = 0;
 
@@ -101,22 +94,24 @@ session_pins(const struct question *q, uint32_t *slot)
 		return true;
 	}
 	*slot = s->slot;
-	return s->bound && set_has(candidates_of(q), s->slot);
+	return s->bound && set_has(question_candidates(q), s->slot);
 }
 
+/* The choice by balanced costs has left them: none has any of the prompt. */
 static void
 take_near(const struct question *q, session_cost_fn *cost, struct choice *c)
 {
-	struct set_walk w = set_walk(candidates_of(q), q->words);
+	struct set_walk w = set_walk(question_candidates(q), q->words);
 	double least = c->cost, *costs = q->set->costs;
 	uint64_t lot, lowest = UINT64_MAX;
 	uint32_t slot, good = 0;
 
 	while (set_next(&w, &slot)) {
-		costs[slot] = cost(q, slot);
+		if (q->policy.cost != KVR_COST_BALANCED)
+			costs[slot] = cost(q, slot);
 		least = costs[slot] < least ? costs[slot] : least;
 	}
-	w = set_walk(candidates_of(q), q->words);
+	w = set_walk(question_candidates(q), q->words);
 	while (set_next(&w, &slot)) {
 		if (costs[slot] > least * LITTLE_MORE)
 			continue;

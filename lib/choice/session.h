@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * session.h - what the affinity of a request changes in its choice.
+ * session.h - the effect of a request's affinity on its choice.
  */
 #ifndef KVR_SESSION_H
 #define KVR_SESSION_H
@@ -16,7 +16,7 @@ bool session_pins(const struct question *q, uint32_t *slot);
 /* After a choice by cost: of workers as good the key takes its first. */
 void session_prefer(const struct question *q, session_cost_fn *cost,
     struct choice *c);
-/* What became of the binding, and what the lease needs to know of it. */
+/* The outcome of the binding, and the facts of it that the lease keeps. */
 void session_close(const struct question *q, struct choice *c);
 
 #endif

@@ -2,11 +2,11 @@
 /*
  * settle.c - the costs of workers that may have lost some of their overlap.
  *
- * What a worker can be expected to have of its overlap takes links to find
- * (expect.c), and a choice may follow a limited number of them, however many
- * workers hold the prompt. What is lost only raises a cost. So all costs are
- * first those if nothing is lost, and are settled from the lowest on, until the
- * next is above what has been found:
+ * To find how much of an overlap a worker still has takes links (expect.c), and
+ * a choice may follow a limited number of them, however many workers hold the
+ * prompt. Losses only raise a cost. So all costs are first computed as if
+ * nothing were lost, and are settled from the lowest on, until the next is
+ * above the lowest settled one:
  *
  *	if nothing is lost   3  4  4  5  5  5  9  9    in order
  *	settled              7  6  8  5                 the fourth is taken:
@@ -34,10 +34,14 @@ struct bidder {
 	uint32_t slot;
 };
 
-/* The lowest ones: a heap with the highest on top, until it is in order. */
+/*
+ * The lowest ones: up to twice as many as are kept, so that they are cut to
+ * half rarely; then a heap with the lowest on top.
+ */
 struct batch {
-	struct bidder at[BATCH];
+	struct bidder at[2 * BATCH];
 	uint32_t n;
+	struct bidder last; /* of those that are kept, once they were cut */
 };
 
 static bool
@@ -46,81 +50,117 @@ is_before(const struct bidder *a, const struct bidder *b)
 	return a->cost != b->cost ? a->cost < b->cost : a->lot < b->lot;
 }
 
-/* Lets the i-th of the first n sink below all that are higher. */
 static void
-sink_one(struct batch *b, uint32_t i, uint32_t n)
+swap_two(struct batch *b, uint32_t i, uint32_t j)
+{
+	const struct bidder one = b->at[i];
+
+	b->at[i] = b->at[j];
+	b->at[j] = one;
+}
+
+/* Moves those of [low, high] before the last of them to its front. */
+static uint32_t
+part_range(struct batch *b, uint32_t low, uint32_t high)
+{
+	uint32_t i, end = low;
+
+	swap_two(b, low + (high - low) / 2, high);
+	for (i = low; i < high; i++)
+		if (is_before(&b->at[i], &b->at[high]))
+			swap_two(b, i, end++);
+	swap_two(b, end, high);
+	return end;
+}
+
+/* Keeps the lowest BATCH. */
+static void
+cut_batch(struct batch *b)
+{
+	uint32_t low = 0, high = b->n - 1, middle;
+
+	while (low < high) {
+		middle = part_range(b, low, high);
+		if (middle < BATCH - 1)
+			low = middle + 1;
+		else if (middle > BATCH - 1)
+			high = middle - 1;
+		else
+			break;
+	}
+	b->last = b->at[BATCH - 1];
+	b->n = BATCH;
+}
+
+/* Lets the i-th sink below all that are lower. */
+static void
+sink_one(struct batch *b, uint32_t i)
 {
 	const struct bidder down = b->at[i];
 	uint32_t child;
 
-	for (; (child = 2 * i + 1) < n; i = child) {
-		if (child + 1 < n && is_before(&b->at[child],
-		    &b->at[child + 1]))
+	for (; (child = 2 * i + 1) < b->n; i = child) {
+		if (child + 1 < b->n && is_before(&b->at[child + 1],
+		    &b->at[child]))
 			child++;
-		if (!is_before(&down, &b->at[child]))
+		if (!is_before(&b->at[child], &down))
 			break;
 		b->at[i] = b->at[child];
 	}
 	b->at[i] = down;
 }
 
-static void
-heap_all(struct batch *b)
+static struct bidder
+take_lowest(struct batch *b)
 {
-	uint32_t i;
+	const struct bidder lowest = b->at[0];
 
-	for (i = b->n / 2; i > 0; i--)
-		sink_one(b, i - 1, b->n);
+	b->at[0] = b->at[--b->n];
+	sink_one(b, 0);
+	return lowest;
 }
 
-static void
-offer_one(struct batch *b, const struct bidder *one)
-{
-	if (b->n < BATCH) {
-		b->at[b->n++] = *one;
-		if (b->n == BATCH)
-			heap_all(b);
-	} else if (is_before(one, &b->at[0])) {
-		b->at[0] = *one;
-		sink_one(b, 0, BATCH);
-	}
-}
-
-/* The lowest of those that are left, up to `most`, in order. */
-static void
-gather_lowest(const struct question *q, const uint64_t *left, double most,
-    struct batch *b)
-{
-	struct set_walk w = set_walk(left, q->words);
-	struct bidder one, last;
-	uint32_t i;
-
-	b->n = 0;
-	while (set_next(&w, &one.slot)) {
-		one.cost = q->set->costs[one.slot];
-		if (one.cost > most ||
-		    (b->n == BATCH && one.cost > b->at[0].cost))
-			continue;
-		one.lot = lot_of(q, one.slot);
-		offer_one(b, &one);
-	}
-	if (b->n < BATCH)
-		heap_all(b);
-	for (i = b->n; i > 1; i--) {
-		last = b->at[i - 1];
-		b->at[i - 1] = b->at[0];
-		b->at[0] = last;
-		sink_one(b, 0, i - 1);
-	}
-}
-
-/* The costs that are left to settle, and what is known of all. */
+/* The costs that are left to settle, and a summary of all. */
 struct settling {
 	const struct question *q;
 	const struct settle *s;
 	uint64_t left[QUESTION_WORDS];
+	double least[QUESTION_WORDS]; /* that was left in a word */
 	double lowest; /* that is settled, or sure */
 };
+
+/* The lowest costs that are left, up to `most`. */
+static void
+gather_lowest(const struct settling *g, double most, struct batch *b)
+{
+	const struct question *q = g->q;
+	struct bidder one;
+	uint64_t left;
+	uint32_t word, i;
+
+	b->n = 0;
+	b->last = (struct bidder){ 2 * COST_MAX, 0, 0 };
+	for (word = 0; word < q->words; word++) {
+		if (g->least[word] > most || g->least[word] > b->last.cost)
+			continue;
+		for (left = g->left[word]; left != 0; left &= left - 1) {
+			one.slot = word * 64 + (uint32_t)__builtin_ctzll(left);
+			one.cost = q->set->costs[one.slot];
+			if (one.cost > most || one.cost > b->last.cost)
+				continue;
+			one.lot = lot_of(q, one.slot);
+			if (!is_before(&one, &b->last))
+				continue;
+			b->at[b->n++] = one;
+			if (b->n == 2 * BATCH)
+				cut_batch(b);
+		}
+	}
+	if (b->n > BATCH)
+		cut_batch(b);
+	for (i = b->n / 2; i > 0; i--)
+		sink_one(b, i - 1);
+}
 
 /* Settles the cost with so much of the overlap. */
 static void
@@ -142,33 +182,64 @@ settle_next(struct settling *g, uint32_t slot)
 	    slot)));
 }
 
+/* Those of a word whose overlaps are in doubt. */
+static uint64_t
+doubtful_of(const struct question *q, uint64_t among, uint32_t word)
+{
+	uint64_t left = among & q->held[word], doubtful = 0;
+	uint32_t bit;
+
+	for (; left != 0; left &= left - 1) {
+		bit = (uint32_t)__builtin_ctzll(left);
+		if (!expect_sure(q, word * 64 + bit))
+			doubtful |= UINT64_C(1) << bit;
+	}
+	return doubtful;
+}
+
+/* The lowest cost of some in a word; *bit is not set if there are none. */
+static double
+least_of(const double *costs, uint64_t some, uint32_t *bit)
+{
+	double least = 2 * COST_MAX;
+	uint32_t i;
+
+	for (; some != 0; some &= some - 1) {
+		i = (uint32_t)__builtin_ctzll(some);
+		if (costs[i] < least) {
+			least = costs[i];
+			*bit = i;
+		}
+	}
+	return least;
+}
+
 /* Settles the lowest, so that most of the others need not be put in order. */
 static void
 settle_begin(struct settling *g, const uint64_t *among)
 {
 	const struct question *q = g->q;
-	struct set_walk w = set_walk(among, q->words);
-	double least = 2 * COST_MAX, cost;
-	uint32_t slot, first = 0;
+	double least = 2 * COST_MAX, lowest = least, sure;
+	uint32_t word, bit = 0, first = 0;
 
-	g->lowest = least;
-	while (set_next(&w, &slot)) {
-		cost = q->set->costs[slot];
-		if (!found_has(q->set, slot) || expect_sure(q, slot)) {
-			g->lowest = cost < g->lowest ? cost : g->lowest;
-			continue;
-		}
-		set_add(g->left, slot);
-		if (cost < least) {
-			least = cost;
-			first = slot;
+	for (word = 0; word < q->words; word++) {
+		const double *costs = &q->set->costs[word * 64];
+
+		g->left[word] = doubtful_of(q, among[word], word);
+		sure = least_of(costs, among[word] & ~g->left[word], &bit);
+		lowest = sure < lowest ? sure : lowest;
+		g->least[word] = least_of(costs, g->left[word], &bit);
+		if (g->least[word] < least) {
+			least = g->least[word];
+			first = word * 64 + bit;
 		}
 	}
+	g->lowest = lowest;
 	if (least < 2 * COST_MAX && q->set->steps < q->set->most)
 		settle_next(g, first);
 }
 
-/* Those up to this cost matter. */
+/* Costs up to this one matter. */
 static double
 settle_most(const struct settling *g)
 {
@@ -178,17 +249,19 @@ settle_most(const struct settling *g)
 
 /* False: that was all there is, or the steps have ended. */
 static bool
-settle_batch(struct settling *g, const struct batch *b)
+settle_batch(struct settling *g, struct batch *b)
 {
-	uint32_t i;
+	bool full = b->n == BATCH;
+	struct bidder next;
 
-	for (i = 0; i < b->n; i++) {
+	while (b->n > 0) {
+		next = take_lowest(b);
 		if (g->q->set->steps >= g->q->set->most ||
-		    b->at[i].cost > settle_most(g))
+		    next.cost > settle_most(g))
 			return false;
-		settle_next(g, b->at[i].slot);
+		settle_next(g, next.slot);
 	}
-	return b->n == BATCH;
+	return full;
 }
 
 double
@@ -202,7 +275,7 @@ settle_costs(const struct question *q, const uint64_t *among,
 
 	settle_begin(&g, among);
 	do
-		gather_lowest(q, g.left, settle_most(&g), &b);
+		gather_lowest(&g, settle_most(&g), &b);
 	while (settle_batch(&g, &b) && s->all);
 	while (set_next(&w, &slot)) {
 		if (s->all)

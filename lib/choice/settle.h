@@ -14,7 +14,7 @@ typedef double settle_cost_fn(const struct question *q, uint32_t slot,
 /* Which costs must be true: those up to so much above the lowest. */
 struct settle {
 	settle_cost_fn *cost;
-	double tie;    /* share of what the lowest costs beyond q->wait */
+	double tie;    /* share of the lowest cost, less q->wait */
 	bool all;      /* every one */
 };
 

@@ -5,16 +5,17 @@
  * An alias has the node that got the block. Nodes are split, and merged, and
  * then this may be another's: so it is a hint. The node is searched for the
  * block; failing that, the way up the aliases leads to a block with which a
- * node begins, and that is found in the table of nodes.
+ * node begins, and that is found in the table of nodes, or to one from which
+ * other blocks go on, too, and that is found by its hint. All on the way get a
+ * new hint, so that it is walked once.
  *
  *	node       [h0 h1 h2 h3]                 hint of s3: this one
  *	split      [h0 h1] == [h2 h3]            of s1, too, but it is above
  *	s1?        s1 <- s0 <- root: after the root, a node begins with h0
  *
  * A full region evicts entries, and their nodes may go with them. Then the way
- * up leads to a node that ends too early, or to the root in vain; all on it
- * that is behind that end is marked as not held, so that the next one need not
- * look for it:
+ * up leads to a node that ends too early, or to the root in vain; all aliases
+ * on it that are behind that end are marked as not held:
  *
  *	node       [h0 h1]                     s2 and s3 were in another one
  *	s3?        s3 <- s2 <- s1 <- s0        nor is s2 held
@@ -70,52 +71,55 @@ find_in(const struct kvr *k, uint32_t node, uint32_t slot, uint64_t sequence,
 }
 
 /*
- * Looks for a block with which a node begins, on the way up. If that node ends
- * too early, or there is none, *way is how many there were up to there; else 0.
+ * Looks for a block whose place is known, on the way up: one with which
+ * a node begins, or where the way branches and the hint is right. Blocks behind
+ * one that is not held are not held. *way: aliases up to there; then out is
+ * where this block is, or would be if that node were longer; node 0: nowhere.
  */
 static bool
-find_above(const struct kvr *k, uint32_t alias, uint64_t *steps,
-    struct place *out, uint32_t *way)
+find_above(const struct kvr *k, uint32_t alias, uint32_t slot,
+    uint64_t *steps, struct place *out, uint32_t *way)
 {
 	uint64_t sequence = alias_at(k, alias)->sequence;
 	uint64_t most = steps_most(k) / WALK_SHARE;
 
-	*way = 0;
-	for (out->at = 0; *steps < most; out->at++, (*steps)++) {
-		const struct alias *a = alias_at(k, alias);
-		uint32_t above = read_once(a->parent);
+	out->node = 0;
+	for (*way = 0; *steps < most; (*steps)++) {
+		const struct alias *a = alias_at(k, alias), *above;
 
-		if (above == 0 || above > k->layout.aliases) {
-			*way = out->at;
+		alias = read_once(a->parent);
+		above = alias_at(k, alias);
+		if (alias == 0 || alias > k->layout.aliases)
 			break;
-		}
-		out->node = node_child(k, alias_at(k, above)->sequence,
+		out->at = (*way)++;
+		out->node = node_child(k, above->sequence,
 		    (uint32_t)a->sequence, steps);
-		if (out->node != 0) {
-			if (block_is(k, out->node, out->at, sequence))
-				return true;
-			*way = out->at + 1;
+		if (out->node != 0)
+			break;
+		if (above->parent != 0 && above->node == 0)
+			break;
+		if (above->children > 1 && find_in(k, above->node, slot,
+		    above->sequence, steps, out)) {
+			out->at += *way;
 			break;
 		}
-		alias = above;
+		out->node = 0;
 	}
-	return false;
+	if (*steps >= most)
+		*way = 0; /* it was not walked to its end */
+	return out->node != 0 && block_is(k, out->node, out->at, sequence);
 }
 
-/* None of them is held, up to where the node has one, if there is a node. */
+/* Notes where all on the way are, from this block on; 0: they are not held. */
 static void
-mark_gone(struct kvr *k, uint32_t alias, uint32_t way, uint32_t node,
-    uint64_t *steps)
+note_places(struct kvr *k, uint32_t alias, uint32_t way, struct place last)
 {
-	for (; way > 0 && alias != 0; way--, (*steps)++) {
+	for (; way > 0 && alias - 1 < k->layout.aliases; way--, last.at--) {
 		struct alias *a = alias_at(k, alias);
 
-		if (node != 0 && block_is(k, node, way - 1, a->sequence))
-			break;
-		write_once(a->node, 0);
+		write_once(a->node, block_is(k, last.node, last.at,
+		    a->sequence) ? last.node : 0);
 		alias = read_once(a->parent);
-		if (alias > k->layout.aliases)
-			break;
 	}
 }
 
@@ -131,11 +135,9 @@ alias_place(struct kvr *k, uint32_t alias, uint32_t slot, struct place *out)
 		return false;
 	found = find_in(k, a->node, slot, a->sequence, &steps, out);
 	if (!found) {
-		found = find_above(k, alias, &steps, out, &way);
-		if (found)
-			write_once(a->node, out->node);
-		else
-			mark_gone(k, alias, way, out->node, &steps);
+		found = find_above(k, alias, slot, &steps, out, &way);
+		note_places(k, alias, way, *out);
+		steps += way;
 	}
 	add_once(k->region->counts.steps, 1 + steps);
 	return found;
@@ -185,7 +187,7 @@ one_sound(const struct kvr *k, uint32_t i, uint32_t *children)
 	return true;
 }
 
-/* Those in buckets and those that are free. */
+/* Aliases in buckets and free ones. */
 static bool
 all_met(const struct kvr *k, uint32_t *children, uint32_t *count)
 {
@@ -244,8 +246,8 @@ alias_sound(const struct kvr *k, uint32_t *children)
 /* ----------------------------------------------- damage of the places --- */
 
 /*
- * Is a block where its alias, or a child's place, says; and does the worker
- * have it? Sets the place of the block before.
+ * Is a block at the place of its alias, or before a child's; and does the
+ * worker have it? Sets the place of the block before.
  */
 static bool
 block_held(const struct kvr *k, uint32_t alias, uint64_t *places)
@@ -260,7 +262,7 @@ block_held(const struct kvr *k, uint32_t alias, uint64_t *places)
 
 	if (!block_is(k, place.node, place.at, a->sequence) &&
 	    !find_in(k, a->node, slot, a->sequence, &steps, &place) &&
-	    !find_above(k, alias, &steps, &place, &way))
+	    !find_above(k, alias, slot, &steps, &place, &way))
 		return false;
 	above = read_once(a->parent);
 	if (place.at > 0 && above <= k->layout.aliases)

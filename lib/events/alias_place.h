@@ -19,7 +19,7 @@ bool alias_place(struct kvr *k, uint32_t alias, uint32_t slot,
 bool alias_held(struct kvr *k, uint32_t alias, uint32_t slot,
     struct place *out);
 /*
- * Are all in their buckets, and as many as they say? children: zeroed, one for
+ * Are all in their buckets, and are the counts right? children: zeroed, one for
  * each alias and one more.
  */
 bool alias_sound(const struct kvr *k, uint32_t *children);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * event.c - learns from what an engine itself says of its cache.
+ * event.c - learns from the events of an engine's cache.
  *
  * Each worker has a stream of batches, numbered from 0. A batch is applied only
  * if all before it were:
  *
  *   next = 7    batch 7   applied, next = 8
  *               batch 9   a gap: nothing is applied; the caller gets 7 and 8,
- *                         or says that they are lost
+ *                         or reports their loss
  *               batch 5   a duplicate
  *               batch 6   a duplicate if its digest is that of the batch 6 that
  *                         was applied; else the engine has restarted, and its
@@ -20,9 +20,9 @@
  *
  * The stream is in the region: event_stream.c keeps it, and counts by it.
  *
- * UNCOUNTED is a stream if its sums do not say what the cache holds: something
+ * UNCOUNTED is a stream if its sums are not the content of the cache: something
  * was lost, blocks that are present are announced again, or blocks have several
- * sizes. Then a capacity found before stays, and nothing else counts until all
+ * sizes. A capacity found before then stays, and nothing else counts until all
  * is dropped.
  *
  * The sums are made without the lock, which is held for a constant time. Where
@@ -33,10 +33,16 @@
 #include "alias.h"
 #include "event_piece.h"
 #include "load.h"
+#include "name.h"
 #include "retain.h"
 #include "sat.h"
 #include "survival.h"
 #include "trust.h"
+
+enum {
+	FULL_EVICTED = 16, /* blocks removed: the cache has been full */
+	SILENT_MAX = 64    /* streams that are given up by one call */
+};
 
 /* ---------------------------------------------------------- the stream --- */
 
@@ -66,6 +72,7 @@ same_blocks(struct stream *s, const struct event_sum *sum)
 	if (s->block_tokens != 0) {
 		memset(s->most, 0, sizeof(s->most));
 		memset(s->evicted, 0, sizeof(s->evicted));
+		s->full = 0;
 	}
 	s->block_tokens = sum->block_tokens;
 	return true;
@@ -94,6 +101,8 @@ stream_count(struct stream *s, const struct event_batch *b,
 		    sum->removed[i]);
 		s->evicted[i] = sat_add(s->evicted[i], sum->removed[i]);
 	}
+	if (s->full == 0 && s->evicted[KVR_TIER_GPU] >= FULL_EVICTED)
+		s->full = s->most[KVR_TIER_GPU];
 }
 
 /* All is known from here on, and by its names if they are wanted. */
@@ -101,13 +110,14 @@ static void
 stream_complete(struct kvr *k, uint32_t slot, struct stream *s)
 {
 	s->state = KVR_EVENTS_COMPLETE;
+	s->cause = KVR_DEGRADED_OTHER;
 	alias_end(k, s);
 	s->life = event_wanted(k, slot) ? alias_life(k) : 0;
 	s->copies = COPIES_NONE;
 	s->lacks = 0;
 }
 
-/* Returns whether the batch follows what is known; then it is counted. */
+/* Returns whether the batch follows the last one; if so it is counted. */
 static bool
 stream_take(struct kvr *k, uint32_t slot, struct stream *s,
     const struct event_batch *b, const struct event_sum *sum,
@@ -120,6 +130,7 @@ stream_take(struct kvr *k, uint32_t slot, struct stream *s,
 		s->restarts++;
 		s->next = s->first = s->last = 0;
 		s->state = KVR_EVENTS_DEGRADED;
+		s->cause = KVR_DEGRADED_OTHER;
 		if (seq != 0 && sum->restarted == 0)
 			return false;
 	}
@@ -128,7 +139,7 @@ stream_take(struct kvr *k, uint32_t slot, struct stream *s,
 	s->first = seq == 0 ? b->head.digest : s->first;
 	s->last = b->head.digest;
 	s->next = seq + 1;
-	s->pieces = s->begun = 0;
+	s->pieces = s->begun = s->cut = 0;
 	stream_count(s, b, sum);
 	return true;
 }
@@ -139,9 +150,9 @@ stream_put(struct kvr *k, uint32_t slot, const struct stream *s)
 	write_once_words(stream_at(k, slot_at(k, slot)->name), s, sizeof(*s));
 }
 
-/* ----------------------------------------------------- what it teaches --- */
+/* ---------------------------------------------------- learning from it --- */
 
-/* Do its sums say what the cache holds, and how much was stored? */
+/* Are its sums the content of the cache, and is it known how much came? */
 static bool
 is_counted(const struct stream *s)
 {
@@ -150,7 +161,7 @@ is_counted(const struct stream *s)
 }
 
 /*
- * What was released before all of the cache was filled anew is gone: whenever a
+ * Blocks released before all of the cache was filled anew are gone: whenever a
  * quarter has been, the time is noted.
  */
 static void
@@ -206,6 +217,10 @@ event_take(struct kvr *k, uint32_t slot, const struct stream *before,
 		return false;
 	if (taken && (b->head.flags & KVR_BATCH_PAST) == 0 && is_counted(&s))
 		note_outlived(k, slot, sum->volume);
+	if (taken && (b->head.seq == 0 || sum->cleared != 0))
+		trust_anew(k, slot);
+	if (taken && event_tracks(k, slot) && stream_surplus(k, slot, &s))
+		event_doubt(k, slot, KVR_DEGRADED_SURPLUS);
 	if (taken)
 		event_first(k, slot, b, outcome == KVR_EVENTS_RESTARTED ? 0
 		    : before->last, now);
@@ -221,12 +236,13 @@ event_lost(struct kvr *k, uint32_t slot, uint64_t next)
 	if (s.state == KVR_EVENTS_OFF)
 		s.heard = -1;
 	s.state = KVR_EVENTS_DEGRADED;
+	s.cause = KVR_DEGRADED_OTHER;
 	alias_end(k, &s);
 	s.uncounted = 1;
 	s.lost++;
 	if (s.next < next) {
 		s.next = next;
-		s.last = s.pieces = s.begun = 0;
+		s.last = s.pieces = s.begun = s.cut = 0;
 	}
 	stream_put(k, slot, &s);
 	retain_decide(k, slot);
@@ -242,7 +258,44 @@ event_off(struct kvr *k, uint32_t slot)
 	settle_worker(k, slot, known);
 }
 
-/* The index has been emptied: what was known by its names is not any more. */
+/* The time of its caller is over. */
+static void
+end_silent(struct kvr *k, uint32_t name)
+{
+	uint32_t slot = name_at(k, name)->slot;
+
+	put_once(stream_at(k, name)->until, 0);
+	if (slot >= slots_used(k) || !slot_in_use(k, slot) ||
+	    slot_at(k, slot)->name != name)
+		return;
+	event_doubt(k, slot, KVR_DEGRADED_SILENT);
+	retain_decide(k, slot);
+	load_recount(k, slot);
+}
+
+void
+event_expire(struct kvr *k, int64_t now)
+{
+	int64_t due = k->region->events_due, next = 0;
+	uint32_t name, left = SILENT_MAX;
+
+	if (due == 0 || due > now)
+		return;
+	for (name = 1; name <= k->layout.names && left > 0; name++) {
+		int64_t until = stream_at(k, name)->until;
+
+		if (until > 0 && until <= now) {
+			end_silent(k, name);
+			left--;
+		} else if (until > 0 && (next == 0 || until < next)) {
+			next = until;
+		}
+	}
+	if (left > 0) /* else the next call goes on */
+		put_once(k->region->events_due, next);
+}
+
+/* The index has been emptied: names of blocks mean nothing any more. */
 void
 event_emptied(struct kvr *k)
 {

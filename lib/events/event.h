@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * event.h - what an engine says of its cache.
+ * event.h - events of an engine's cache.
  */
 #ifndef KVR_EVENT_H
 #define KVR_EVENT_H
@@ -19,5 +19,8 @@ void event_off(struct kvr *k, uint32_t slot);
 
 /* The index has been emptied. */
 void event_emptied(struct kvr *k);
+
+/* Gives up streams with callers that were silent for too long. */
+void event_expire(struct kvr *k, int64_t now);
 
 #endif

@@ -168,7 +168,7 @@ event_outcome(const struct stream *s, const struct event_batch *b,
 	if (s->pieces > 0 && seq == s->next && compare_digests(s->begun,
 	    b->head.digest, seq == 0 ? KVR_EVENTS_RESTARTED
 	    : KVR_EVENTS_DUPLICATE) == KVR_EVENTS_RESTARTED)
-		return KVR_EVENTS_RESTARTED; /* it is not what was begun */
+		return KVR_EVENTS_RESTARTED; /* another one was begun */
 	if (seq >= s->next)
 		return seq == s->next ? KVR_EVENTS_APPLIED : KVR_EVENTS_GAP;
 	if (seq == 0)
@@ -180,19 +180,20 @@ event_outcome(const struct stream *s, const struct event_batch *b,
 	return KVR_EVENTS_DUPLICATE;
 }
 
-/* Is nothing known to be in the cache when this batch begins? */
-static bool
-begins_anew(const struct event_sum *sum, uint32_t outcome)
-{
-	return outcome == KVR_EVENTS_RESTARTED ||
-	    (outcome == KVR_EVENTS_APPLIED && sum->cleared != 0);
-}
-
+/* The same engine has dropped all just now. */
 bool
-event_resets(const struct event_batch *b, const struct event_sum *sum,
+event_clears(const struct event_batch *b, const struct event_sum *sum,
     uint32_t outcome)
 {
-	return begins_anew(sum, outcome) &&
+	return outcome == KVR_EVENTS_APPLIED && sum->cleared != 0 &&
+	    (b->head.flags & KVR_BATCH_PAST) == 0;
+}
+
+/* It is another engine, maybe with another cache. */
+bool
+event_resets(const struct event_batch *b, uint32_t outcome)
+{
+	return outcome == KVR_EVENTS_RESTARTED &&
 	    (b->head.flags & KVR_BATCH_PAST) == 0;
 }
 
@@ -200,8 +201,12 @@ bool
 event_empties(const struct kvr *k, uint32_t slot, const struct event_batch *b,
     const struct event_sum *sum, uint32_t outcome)
 {
-	return event_wanted(k, slot) && (begins_anew(sum, outcome) ||
-	    (outcome == KVR_EVENTS_APPLIED && b->head.seq == 0));
+	bool begins = outcome == KVR_EVENTS_RESTARTED ||
+	    (outcome == KVR_EVENTS_APPLIED &&
+	    (b->head.seq == 0 || sum->cleared != 0));
+
+	return (begins && event_wanted(k, slot)) ||
+	    event_clears(b, sum, outcome);
 }
 
 uint32_t

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * event_hash.c - hashes what events store, before the lock is taken.
+ * event_hash.c - hashes stored blocks of events, before the lock is taken.
  *
- * A local hash is of a block's contents alone, so those of a whole batch are
+ * A local hash depends on a block's contents alone, so all of a batch are
  * made at once, one event after another. The chain needs the hash of the block
  * before, which the index has: that is hold.c, an event at a time.
  *
- *	event 0: 3 blocks, event 1: none given, event 2: 2 blocks
+ *	event 0: 3 blocks, event 1: no contents, event 2: 2 blocks
  *
  *	local      | l0 l1 l2 | l0 l1 |
  *	sequence   | of the block before | s0 s1 s2 |    as many as the most

@@ -7,7 +7,7 @@
 
 #include "event_batch.h"
 
-/* Blocks of the index of which the event has the contents. */
+/* Blocks of the index; the event has their contents. */
 uint64_t event_blocks_given(const struct kvr *k, const struct kvr_event *e);
 /* Names that the event may add. */
 uint64_t event_aliases(const struct kvr *k, const struct kvr_event *e);

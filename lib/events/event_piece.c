@@ -3,7 +3,7 @@
  * event_piece.c - a long batch of events, a piece at a time.
  *
  * The lock is held for as long as blocks by name take, and an engine that has
- * prefilled a long prompt, or drops many blocks for one, says it in one batch.
+ * prefilled a long prompt, or drops many blocks for one, sends one batch.
  * So a long one is cut, and each piece is a transaction of its own:
  *
  *	batch 7     stored 0 ......... 599         removed 0 ... 299
@@ -16,18 +16,22 @@
  * before; one that removes begins at the end of a prefix, as engines do, so
  * that no hole is made.
  *
- * What a batch comes to by its numbers counts with the first piece. The number
- * of the batch is passed with the last one, so a caller that dies between two
- * has the batch given again, and what was applied is not applied twice: copies
- * would be counted twice. The digest says that it is the same batch. So how a
- * batch is cut depends on nothing but the batch and the region's rule; another
- * cut is another FORMAT_VERSION.
+ * The sums of a batch count with the first piece. The number of the batch is
+ * passed with the last one, so a caller that dies between two has the batch
+ * given again, and pieces that were applied are not applied twice: copies would
+ * be counted twice. The digest shows that it is the same batch. So how a batch
+ * is cut depends on nothing but the batch and the region's rule; another cut is
+ * another FORMAT_VERSION.
  *
- * Without a digest it may be the same batch or another. It is taken anew, and
- * as the record is wrong either way, the worker is degraded.
+ * The digest is of the engine's bytes. A caller may make other events of the
+ * same bytes, as kvroute-events does if it has lost the pages that came before:
+ * then the pieces are others. So the events have a digest of their own, `cut`.
  *
- * Between two pieces readers see a part of the batch. That is as if the engine
- * had sent it in several.
+ * If that is another one, or if there is no digest at all, the batch is taken
+ * anew, and as the record is wrong either way, the worker is degraded.
+ *
+ * Between two pieces readers see a part of the batch, as if the engine had sent
+ * it in several.
  */
 #include "event_piece.h"
 
@@ -35,6 +39,9 @@
 #include "hold.h"
 
 #include <stdlib.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
 
 /*
  * Blocks of the index in one of the event's, as far as they cost something. No
@@ -59,7 +66,7 @@ step_of(const struct kvr *k, const struct kvr_event *e)
 	return each < PIECE_BLOCKS ? PIECE_BLOCKS / each : 1;
 }
 
-/* What one event is cut to: as many. */
+/* Into how many events one is cut. */
 static uint64_t
 parts_of(const struct kvr *k, const struct kvr_event *e)
 {
@@ -163,6 +170,20 @@ measure_pieces(const struct kvr *k, const struct event_batch *b, size_t first,
 	return KVR_OK;
 }
 
+/* Of the cuts and of the events in them; never 0. */
+static uint64_t
+digest_cut(const struct cutting *c)
+{
+	const struct event_batch *b = c->b;
+	const uint64_t digests[3] = {
+		XXH3_64bits(c->events, (size_t)c->n * sizeof(*c->events)),
+		XXH3_64bits(b->hashes, b->n_hashes * sizeof(*b->hashes)),
+		XXH3_64bits(b->tokens, b->n_tokens * sizeof(*b->tokens))
+	};
+
+	return XXH3_64bits(digests, sizeof(digests)) | 1;
+}
+
 int
 event_cut(const struct kvr *k, struct event_batch *b)
 {
@@ -189,6 +210,7 @@ event_cut(const struct kvr *k, struct event_batch *b)
 		event_cut_free(b);
 		return error;
 	}
+	b->contents = digest_cut(&c);
 	b->events = c.events;
 	b->element = sizeof(*c.events);
 	b->n = (size_t)c.n;
@@ -232,7 +254,7 @@ event_begun(const struct stream *s, const struct event_batch *b, bool same)
 {
 	return s->pieces > 0 && s->pieces < b->n_pieces &&
 	    s->next == b->head.seq && s->begun == b->head.digest &&
-	    (same || s->begun != 0);
+	    s->cut == b->contents && (same || s->begun != 0);
 }
 
 static struct stream *
@@ -254,6 +276,7 @@ event_first(struct kvr *k, uint32_t slot, const struct event_batch *b,
 	put_once(s->next, b->head.seq);
 	put_once(s->last, last);
 	put_once(s->begun, b->head.digest);
+	put_once(s->cut, b->contents);
 	put_once(s->pieces, 1);
 }
 
@@ -274,5 +297,6 @@ event_go_on(struct kvr *k, uint32_t slot, const struct event_batch *b,
 	put_once(s->next, b->head.seq + 1);
 	put_once(s->last, b->head.digest);
 	put_once(s->begun, 0);
+	put_once(s->cut, 0);
 	put_once(s->pieces, 0);
 }

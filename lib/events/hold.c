@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * hold.c - blocks that a worker holds because its engine says so.
+ * hold.c - blocks that a worker holds by the events of its engine.
  *
- * Where events say which blocks are stored and removed, and nothing was lost
- * since the cache was known to be empty, the worker holds those and no others:
- * absence is evidence. Its entries live until their blocks are removed, and a
- * request adds none, but while it is in flight.
+ * Where events name the blocks that are stored and removed, and nothing was
+ * lost since the cache was known to be empty, the worker holds those and no
+ * others: absence is evidence. The entries live until their blocks are removed,
+ * and a request adds none, but while it is in flight.
  *
  *   stored 77ab behind 04d2   s1 is known by the alias of 04d2, the tokens of
  *                             77ab give l2, and s1 with l2 gives s2: the path
  *                             grows by a block, and is stamped to the root
  *
- *   removed 77ab              the alias says where the block is: what covers
- *                             it there is trimmed from it on
+ *   removed 77ab              the alias has the place of the block: the entry
+ *                             that covers it there is trimmed from it on
  *
  *	aliases    9c1f <-- 04d2 <-- 77ab     the engine's tree
  *	                      `----- e0e0
@@ -20,10 +20,10 @@
  *	              |== [h2] w1             blocks, cut at other places
  *	              `-- [g2] w1
  *
- * COPIES. An engine may have a block several times and in two tiers, and tells
- * of each that is stored or removed: a block is gone with its last copy. Or it
- * says in which tiers a block is, as often as it likes. A stream that does both
- * has lost count.
+ * COPIES. An engine may have a block several times and in two tiers, with an
+ * event for each that is stored or removed: a block is gone with its last copy.
+ * Or its events name the tiers in which a block is, as often as it likes. A
+ * stream that does both has lost count.
  *
  * PARTS. An engine's block may be several of the index. The last one has the
  * engine's name; those before it are shared by all that begin like it, so they
@@ -31,10 +31,11 @@
  *
  * HOLES. Engines evict the last blocks of a prefix first. If one is removed
  * before those behind it, its alias stays, without copies, until they are gone,
- * and so does what it stands for: a node does not know its children. Within a
- * batch the order of removals is of no matter.
+ * and so does its part of the path: a node has no list of its children. Within
+ * a batch the order of removals is of no matter. Nothing new is held behind it,
+ * but copies of blocks that are known there count.
  *
- * Removing a block tells the one before it where it is: alias_place.c.
+ * Removing a block gives its place to the one before it: alias_place.c.
  *
  * NO ROOM. A full region evicts the entries used longest ago, of this worker
  * too. The aliases stay: blocks behind one that is not held are orphans, and a
@@ -53,6 +54,7 @@
 #include "cover.h"
 #include "entry.h"
 #include "event_hash.h"
+#include "fit.h"
 #include "lease.h"
 #include "mix.h"
 #include "node.h"
@@ -90,7 +92,7 @@ struct storing {
 	const struct event_batch *b;
 	const struct kvr_event *e;
 	uint32_t slot, each; /* blocks of the index in the engine's */
-	uint32_t tokens;     /* in the engine's, as the stream said */
+	uint32_t tokens;     /* in the engine's, by the stream */
 	int64_t now;
 	struct alias like;   /* of the next alias; its parent is the last */
 	uint32_t above;      /* alias of the block before, or of the root */
@@ -130,7 +132,7 @@ parts_count(struct kvr *k, uint32_t alias, uint32_t each, int more)
 	}
 }
 
-/* One more copy of what has an alias. FULL: it is said again of the same. */
+/* One more copy of a block with an alias. FULL: one that may be counted. */
 static void
 copy_more(const struct storing *s, uint32_t alias)
 {
@@ -152,7 +154,7 @@ too_long(const struct kvr *k)
 	return k->region->counts.steps > steps_most(k) / BATCH_SHARE;
 }
 
-/* Its tokens are not given: another copy of what is known. */
+/* It has no tokens: another copy of a known block. */
 static void
 store_copies(struct storing *s)
 {
@@ -220,9 +222,9 @@ store_hashes(struct storing *s, const uint64_t *local)
 }
 
 /*
- * Does the worker hold the first block of which the name is not known? Then the
- * engine has two names for what is one to the index, as with images that stand
- * in the same tokens. Each of them would end what the other holds.
+ * Does the worker hold the first block whose name is not known? Then the engine
+ * has two names for one block of the index, as with images that stand in the
+ * same tokens. Removing one would end the other.
  */
 static bool
 has_other_name(const struct storing *s, const struct kvr_prompt *p,
@@ -266,7 +268,7 @@ store_path(struct storing *s)
 	struct place place = { 0, 0 };
 	uint32_t recorded, node;
 
-	retain_make_room(k, s->now, ROOM + retain_spare(k) + cell_tree_size(0,
+	retain_make_room(k, s->now, ROOM + fit_spare(k) + cell_tree_size(0,
 	    s->blocks, run_level(s->blocks)));
 	if (alias_at(k, s->above)->parent != 0) {
 		if (!alias_held(k, s->above, s->slot, &place))
@@ -286,8 +288,8 @@ store_path(struct storing *s)
 	if (how.want < p.blocks || has_other_name(s, &p, &how))
 		return 0;
 	window_begin(k, s->slot, &how, &s->run);
-	node = retain_insert(k, &p, s->slot, &how, s->now, &recorded);
-	if (node != 0) /* what there is of it has no entry yet */
+	node = fit_insert(k, &p, s->slot, &how, s->now, &recorded);
+	if (node != 0) /* its part that is there has no entry yet */
 		window_store(k, node, s->slot, &s->run, s->now);
 	return node;
 }
@@ -326,26 +328,37 @@ store_aliases(struct storing *s)
 	return true;
 }
 
-/*
- * Does each of its blocks have an alias? Then none is new; but blocks that a
- * full region has evicted come back.
- */
-static bool
-all_known(const struct storing *s)
+/* How many of its blocks have no alias. Sets *last to that of its last one. */
+static uint64_t
+count_unknown(const struct storing *s, uint32_t *last)
 {
-	struct place place;
-	uint64_t i;
-	uint32_t a = 0;
+	uint64_t i, unknown = 0;
 
-	for (i = 0; i < s->e->hashes && !too_long(s->k); i++) {
-		a = alias_find(s->k, s->like.life,
+	for (*last = 0, i = 0; i < s->e->hashes && !too_long(s->k); i++) {
+		*last = alias_find(s->k, s->like.life,
 		    s->b->hashes[s->e->hashes_at + i]);
-		if (a == 0)
-			return false;
+		unknown += *last == 0;
 		add_once(s->k->region->counts.steps, 1);
 	}
+	return unknown;
+}
+
+/*
+ * Does the worker hold all of them, or is there no room for new ones? Blocks
+ * that a full region has evicted come back under the names that they have.
+ */
+static bool
+has_or_lacks_room(const struct storing *s)
+{
+	struct place place;
+	uint32_t last;
+	uint64_t unknown = count_unknown(s, &last);
+
+	if (unknown > 0)
+		return !alias_at_hand(s->k, unknown * s->each +
+		    ((s->e->flags & KVR_EVENT_PARENT) == 0)); /* a root */
 	return stream_of(s->k, s->slot)->lacks == 0 ||
-	    alias_held(s->k, a, s->slot, &place);
+	    alias_held(s->k, last, s->slot, &place);
 }
 
 /* Nothing new is on record. */
@@ -360,18 +373,31 @@ store_nothing(struct storing *s)
 	store_copies(s);
 }
 
+/* Can no prompt match it, as none has had its scope? */
+static void
+note_scope(const struct storing *s)
+{
+	struct kvr_scope scope = { 0 };
+
+	if ((s->e->flags & KVR_EVENT_PARENT) != 0)
+		return;
+	(void)hash_scope_get(&s->k->rule, &s->e->scope, &scope);
+	if (!scope_seen(s->k, hash_root(&s->k->rule, &scope)))
+		add_once(stream_of(s->k, s->slot)->unseen, s->e->hashes);
+}
+
 static void
 store_event(struct storing *s, const uint64_t *local)
 {
+	note_scope(s);
 	s->like.copies = 0;
 	s->like.parent = 0;
-	if (local == NULL || all_known(s) ||
-	    !alias_at_hand(s->k, event_aliases(s->k, s->e))) {
+	if (local == NULL || has_or_lacks_room(s)) {
 		store_nothing(s);
 		return;
 	}
-	if (!store_behind(s)) {
-		count_orphans(s->k, s->slot, s->e->hashes);
+	if (!store_behind(s)) { /* known blocks have a copy more */
+		store_copies(s);
 		return;
 	}
 	store_hashes(s, local);
@@ -416,8 +442,8 @@ trim_from(struct kvr *k, uint32_t slot, const struct place *place)
 
 /*
  * The last copy of a block is gone, and nothing is behind it. So may be those
- * before it that waited for this. What covers a node may not cover the one
- * above, so each node is trimmed by itself.
+ * before it that waited for this. An entry that covers a node may not cover the
+ * one above, so each node is trimmed by itself.
  */
 static void
 leave_block(struct kvr *k, uint32_t slot, uint32_t alias)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * hold.h - blocks that a worker holds because its engine says so.
+ * hold.h - blocks that a worker holds by the events of its engine.
  */
 #ifndef KVR_HOLD_H
 #define KVR_HOLD_H
@@ -8,8 +8,8 @@
 #include "event_batch.h"
 
 /*
- * Drops what is on record for a worker, but not what requests in flight have
- * pinned: that goes with them. false: this was a part, call again.
+ * Drops the entries of a worker, but not those that requests in flight have
+ * pinned: they go with their requests. false: this was a part, call again.
  */
 bool hold_nothing(struct kvr *k, uint32_t slot);
 

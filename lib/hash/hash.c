@@ -8,7 +8,7 @@
  *                               |             |
  *   scope -> root = state ---> x0 ---------> x1 ---> ...  one after another
  *                               |             |
- *   sequence                   s0            s1           what the index sees
+ *   sequence                   s0            s1           used by the index
  *
  * A local hash covers the content of one block, wherever it occurs. A sequence
  * hash covers everything up to and including its block, scope included, so two
@@ -32,9 +32,9 @@
  * because it is the one part of hashing where a block depends on the previous
  * one, so its cost is latency. XXH3 of 16 bytes is a product, a byte swap, two
  * sums, then shift, product, shift, all of it on the critical path. Here one
- * product and two xors are; finish, which costs as much again, is not. That is
+ * product and two xors are; finish, which costs as much again, is not. It takes
  * 1.6 ns per block instead of 3.6, and in one loop with the local hashes most
- * of that is hidden.
+ * of it is hidden.
  *
  * Why this hash is strong enough:
  *   - both operands are outputs of XXH3, and the words k0 and k1 of the secret
@@ -292,8 +292,8 @@ finish(uint64_t state)
 }
 
 /*
- * What follows is compiled several times, for the arguments that are the
- * same for a region. So a branch on these is always taken, or never.
+ * The next functions are compiled several times, for the arguments that are the
+ * same for a region. So a branch on such an argument is always taken, or never.
  * GCOVR_EXCL_BR_START
  */
 
@@ -349,7 +349,7 @@ hash_chain_on(const struct hash_rule *rule, struct hash_chain *chain,
 		chain_loop(KVR_HASH_DYNAMO, chain, local, n, sequence);
 }
 
-/* What finish() made of a state; 37 and 32 are no less than half of 64. */
+/* The reverse of finish(); 37 and 32 are no less than half of 64. */
 static uint64_t
 undo_finish(uint64_t sequence)
 {

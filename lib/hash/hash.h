@@ -84,7 +84,7 @@ void hash_blocks_chained(const struct hash_rule *rule,
 void hash_chain_on(const struct hash_rule *rule, struct hash_chain *chain,
     const uint64_t *local, size_t n, uint64_t *sequence);
 
-/* The sequence hash of the last block chained; the root if there is none. */
+/* The sequence hash of the last block chained; else the root. */
 uint64_t hash_chain_end(const struct hash_rule *rule,
     const struct hash_chain *chain);
 

@@ -30,11 +30,11 @@
  *     with EAGLE and blocks given as hashes, the token that should be in the
  *     tail is counted but not known);
  *   - local[0..blocks) and sequence[0..chain.blocks) are valid under `scope`;
- *     closed means that the two counts are equal. Of a resumed prompt the
- *     arrays begin later, at block `base`: see saved.c;
+ *     closed means that the two counts are equal. A resumed prompt has them
+ *     only from block `base` on: see saved.c;
  *   - memory is allocated before anything changes: a call that fails leaves
  *     the content of the prompt unchanged and may be repeated. end allocates
- *     none;
+ *     no memory;
  *   - media[next_media..n_media) are of blocks not yet complete.
  */
 #include "prompt.h"

@@ -23,7 +23,7 @@ struct kvr_prompt {
 	uint32_t blocks;         /* complete blocks */
 	uint32_t closed;
 	uint64_t units;          /* tokens or bytes given so far */
-	uint64_t tail_digest;    /* of what follows the last block */
+	uint64_t tail_digest;    /* of the units after the last block */
 	uint64_t *allowed;       /* [n_allowed] worker ids; n 0: all */
 	size_t n_allowed;
 	void *scratch;           /* see prompt_scratch */
@@ -32,7 +32,7 @@ struct kvr_prompt {
 	uint32_t found_base;     /* of the next match; see found_set */
 	uint32_t first, base;    /* blocks; see above */
 	uint32_t resumed;
-	uint32_t share;          /* of its tenant, as it was told; 0: nothing */
+	uint32_t share;          /* of its tenant, as it was set; or 0 */
 	/* the files of this room only: */
 	uint64_t *local;         /* [blocks - base] */
 	size_t capacity;         /* of local and of sequence */

@@ -3,8 +3,8 @@
  * saved.c - the end of a prompt, to go on there later.
  *
  * A proxy that streams an answer for minutes wants to extend the lease by it in
- * the end, and has thousands of streams. To hash on, it needs little of what a
- * prompt holds:
+ * the end, and has thousands of streams. To hash on, it needs little of a
+ * prompt:
  *
  *   prompt     | block 0 | block 1 |   ...   | block n - 1 | tail    media n
  *   local           l0        l1                  l[n-1]     |          |
@@ -16,15 +16,15 @@
  *   sequence                          [ s[n-1]   s[n]  ... ]    base = n - 1
  *
  * The state of the chain gives s[n-1], by which an extension knows the block
- * where its lease ends. The hashes before it are gone, so whatever walks from
- * the root refuses a resumed prompt (txn_check_prompt).
+ * where its lease ends. The hashes before it are gone, so calls that walk from
+ * the root refuse a resumed prompt (txn_check_prompt).
  *
- * The format is a struct of words and what follows it, in the byte order of the
- * machine. It comes back through the caller's hands: its length, its version,
- * the rule and every number are checked, and a digest under the region's secret
- * covers all of it. So what was cut, mixed up or overwritten is refused, and a
- * number that a caller could not have made is no danger either: no memory is
- * allocated for blocks that are not new.
+ * The format is a struct of words and the bytes of the tail, in the byte order
+ * of the machine. It comes back through the caller's hands: its length, its
+ * version, the rule and every number are checked, and a digest under the
+ * region's secret covers all of it. So bytes that were cut, mixed up or
+ * overwritten are refused, and a number that a caller could not have made is no
+ * danger either: no memory is allocated for blocks that are not new.
  */
 #include "prompt.h"
 
@@ -121,7 +121,7 @@ kvr_prompt_save(const struct kvr_prompt *p, void *out, size_t bytes)
 
 /* ------------------------------------------------------------- resuming --- */
 
-/* Bytes of the tail that the numbers claim; SIZE_MAX: there is none such. */
+/* Bytes of the tail by the numbers; SIZE_MAX: the numbers are not valid. */
 static size_t
 tail_of(const struct hash_rule *rule, const struct saved *s)
 {
@@ -139,7 +139,7 @@ tail_of(const struct hash_rule *rule, const struct saved *s)
 	return (size_t)(s->units - whole) * unit;
 }
 
-/* Whether the bytes are what kvr_prompt_save wrote for this rule. */
+/* Whether kvr_prompt_save wrote the bytes for this rule. */
 static int
 saved_get(const struct hash_rule *rule, const void *saved, size_t bytes,
     struct saved *s)

@@ -6,15 +6,15 @@
  * for nothing else, so these will do. Local hashes and the state of the chain
  * are not known: the prompt is closed but has not begun, and so can be neither
  * continued nor saved. If its first blocks are missing it is as one that was
- * resumed: see saved.c. Its tenant, which is a part of the root, has to be
- * said beside.
+ * resumed: see saved.c. The tenant, which is a part of the root, has to be
+ * given beside.
  *
  *	            parent | hashes[0] ... hashes[n-1] |
  *	sequence    s[f-1] |   s[f]          s[f+n-1]  |    base = f - 1
  */
 #include "prompt.h"
 
-/* Of a prompt: any sum over all leases stays small. */
+/* Units of a prompt: any sum over all leases stays small. */
 #define UNITS_MAX (UINT64_C(1) << 40)
 
 int

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * alias.c - a table of what engines call the blocks that they hold.
+ * alias.c - a table of the engines' own names of the blocks that they hold.
  *
- * An engine names a block by a hash of its own, which says nothing to others:
+ * An engine names a block by a hash of its own, which means nothing to others:
  * it depends on a seed, on the engine, and on its version. An alias is such a
- * name with what the index has for it. Names are private to one life of one
+ * name with its block in the index. Names are private to one life of one
  * worker: from when its cache was known to be empty until something was lost.
  *
  *   engine's name   9c1f       04d2       77ab
@@ -24,13 +24,13 @@
  *
  *   4. The region counts those that are dead: of a life that has ended.
  *
- * Ending a life costs nothing: the stream gets another number, or none. While
- * anything is dead, a piece of a batch looks at two aliases for each that it
- * may add, and frees what is dead; so when half of the table was added all is
- * free again. If it may need more than is free, it looks at as many once more
- * until there is enough, up to a bound, and waits for another call if that was
- * not enough: so none is refused while there are dead ones anywhere. Where all
- * that are free have been counted, so must be all others.
+ * Ending a life costs nothing: the stream gets another number, or no number.
+ * While there are dead aliases, a piece of a batch looks at two for each that
+ * it may add, and frees the dead ones; so when half of the table was added all
+ * are free again. If it may need more than are free, it looks at as many once
+ * more until there are enough, up to a bound, and waits for another call if
+ * that was not enough: so no alias is refused while there are dead ones
+ * anywhere. Where all free aliases have been counted, so must be all others.
  */
 #include "alias.h"
 
@@ -131,7 +131,7 @@ unlink_alias(struct kvr *k, uint32_t alias)
 	put_once(k->region->alias_free, alias);
 }
 
-/* Frees what is dead among so many of those that were ever used; how many. */
+/* Frees the dead among so many that were ever used; returns how many. */
 static uint64_t
 sweep_dead(struct kvr *k, uint64_t most)
 {
@@ -152,14 +152,14 @@ sweep_dead(struct kvr *k, uint64_t most)
 	return found;
 }
 
-/* Those that were never used; all, if it is damaged. */
+/* Aliases that were never used; all, if it is damaged. */
 static uint64_t
 count_unused(const struct kvr *k)
 {
 	return k->layout.aliases + UINT64_C(1) - k->region->alias_fresh;
 }
 
-/* Those that can be added, or as many as are needed. */
+/* Aliases that can be added, or as many as are needed. */
 static uint64_t
 at_hand(const struct kvr *k, uint64_t need)
 {
@@ -224,7 +224,7 @@ alias_rounds(const struct kvr *k)
 	return k->layout.aliases / SWEEP_MAX + 1;
 }
 
-/* One that is free; 0: there is none. */
+/* A free alias, or 0. */
 static uint32_t
 take_free(struct kvr *k)
 {

@@ -3,10 +3,10 @@
  * cover.c - an entry is for a part of a path, not for a node.
  *
  * A prefix that all workers hold is cut into as many nodes as there are places
- * at which prompts part from it. With an entry for each worker on each of
- * these, 250 short prompts would turn a thousand entries into 250,000. So a
- * node may have an HEIR, one of its children ("=="), and what is said of the
- * heir is said of the node, too:
+ * at which prompts part from it. With an entry for each worker on each node,
+ * 250 short prompts would turn a thousand entries into 250,000. So a node may
+ * have an HEIR, one of its children ("=="), and an entry on the heir is for the
+ * node, too:
  *
  *   [h0 .. h3] w3           w1's entry covers 8 blocks, w2's 7;
  *     |== [h4 .. h6] w2     w3 holds no heir and has two entries, of 4 and of 1
@@ -15,10 +15,10 @@
  *
  * An entry ENDS at its node and COVERS `blocks` blocks of the path, upwards:
  * that node, and those above it in its LINE of heirs, up to the top of the line
- * or to a node at which the worker has another entry. What is above is covered
- * by that one, or by one further down another line. So a worker has several
- * entries in a line only if it has used its beginning later than its end, or
- * pins it more often:
+ * or to a node at which the worker has another entry. The nodes above are
+ * covered by that one, or by one further down another line. So a worker has
+ * several entries in a line only if it has used its beginning later than its
+ * end, or pins it more often:
  *
  *   line       [h0][h1][h2][h3][h4][h5][h6]
  *   stamped      9   9   9   5   5   5   2
@@ -29,11 +29,11 @@
  * above when both are the same again (cover_same), which stamping does, since
  * it stamps the whole path. So refreshing a path leaves one entry for it.
  *
- * What holds a node is found there and down the line from it, so a line has at
- * most LINE_MAX nodes. A node becomes the
- * heir of its parent by a split, as the only child, or by having many more
- * holders than the old heir; the few entries there are parted. So it does not
- * matter which of two prompts came first.
+ * The entries that hold a node are found there and down the line from it, so a
+ * line has at most LINE_MAX nodes. A node becomes the heir of its parent by a
+ * split, as the only child, or by having many more holders than the old heir;
+ * the few entries there are parted. So it does not matter which of two prompts
+ * came first.
  *
  * THE INVARIANTS, beside the one of index.c:
  *   1. An heir is a child. A line has at most LINE_MAX nodes.
@@ -159,8 +159,8 @@ cover_extend(struct kvr *k, uint32_t entry)
 }
 
 /*
- * The slot's entry that ends at `node`: the one there is, a part of what covers
- * the node, or a new one. Needs pairs_cells_to_add cells.
+ * The slot's entry that ends at `node`: the one there is, a part of the one
+ * that covers the node, or a new one. Needs pairs_cells_to_add cells.
  */
 uint32_t
 cover_make(struct kvr *k, uint32_t node, uint32_t slot)
@@ -182,9 +182,10 @@ cover_make(struct kvr *k, uint32_t node, uint32_t slot)
 }
 
 /*
- * Nothing that covers a node from which another part of the path goes on may
- * be trimmed: so what covers such a node above this one is parted there.
- * blocks: those that the entry covers above this one. false: there is no cell.
+ * No entry may be trimmed that covers a node from which another part of the
+ * path goes on: so an entry that covers such a node above this one is parted
+ * there. blocks: those that the entry covers above this one. false: there is no
+ * cell.
  */
 bool
 cover_part_above(struct kvr *k, uint32_t slot, uint32_t node, uint32_t blocks)
@@ -252,7 +253,7 @@ cover_absorb(struct kvr *k, uint32_t above, uint32_t below)
 }
 
 /*
- * Moves an entry of which too much was trimmed to the node where it ends, if
+ * Moves an entry that was trimmed too much to the node where it ends, if
  * there is a cell for its pair.
  */
 void
@@ -316,8 +317,8 @@ cover_line_full(const struct kvr *k, uint32_t node)
 }
 
 /*
- * Finds, or parts, what covers `node` from further down its line; false if that
- * is much.
+ * Finds, or parts, entries that cover `node` from further down its line; false
+ * if there are many.
  */
 static bool
 cut_pass(struct kvr *k, uint32_t node, bool part)
@@ -349,7 +350,7 @@ cut_pass(struct kvr *k, uint32_t node, bool part)
 }
 
 /*
- * Cuts the line of a node in two, near it: what covers both halves is parted.
+ * Cuts the line of a node in two, near it: entries of both halves are parted.
  * Where many workers hold the lower one, it stays as it is.
  */
 void

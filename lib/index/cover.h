@@ -7,7 +7,7 @@
 
 #include "region.h"
 
-/* Links that a search may follow still, and what it found. */
+/* Links that a search may follow still, and its result. */
 struct cover {
 	uint32_t links;
 	uint32_t beyond; /* blocks of the entry further down than the node */

@@ -17,17 +17,22 @@
  *
  * An entry may be TRIMMED: a cache that needs room evicts the last blocks of a
  * path before the first, so the last `trimmed` blocks may be missing. A worker
- * that has more of the path has all of these, so it has no entry below a
- * trimmed one. While it is pinned, an entry counts as whole,
- * since a request brings the rest; if no such request is dispatched, the
- * trimmed blocks are missing again.
+ * that has more of the path has all its blocks, so it has no entry below a
+ * trimmed one. While it is pinned, an entry counts as whole, since a request
+ * brings the rest; if no such request is dispatched, the trimmed blocks are
+ * missing again.
  *
  * An entry without a node (0) is ANONYMOUS: output blocks, which fill an
  * engine's cache like any others, but whose tokens are unknown, so nothing can
  * match them. It is in the lists only, and `trimmed` is the number of blocks.
  *
- * Removing a pair moves the last one into its place. An entry knows where its
- * pair is (group and lane); the way back is the table of entries, which finds
+ * Most nodes of a path have few holders, and a worker is looked for at each of
+ * them. So a node with several has 64 bits, and each slot has one by its hash:
+ * where it is not set, the slot has no entry there. Bits of slots that left
+ * stay until they are the most.
+ *
+ * Removing a pair moves the last one into its place. An entry has the place of
+ * its pair (group and lane); for the way back, the table of entries finds
  * the entry of (node, slot) in one step however many holders a node has.
  */
 #include "entry.h"
@@ -43,6 +48,23 @@ static uint32_t *
 table_head(struct kvr *k, uint32_t node, uint32_t slot)
 {
 	return &k->entry_buckets[bucket_of_entry(k, node, slot)];
+}
+
+/* The bit of a slot. */
+static uint64_t
+slot_bit(uint32_t slot)
+{
+	return UINT64_C(1) << (slot * UINT32_C(0x9e3779b1) >> 26);
+}
+
+/* May the slot be one of so many holders of a node? If there is one: is it? */
+static bool
+slot_may_hold(const struct node *n, uint32_t holders, uint32_t slot)
+{
+	if (holders <= 1)
+		return holders == 1 &&
+		    (read_once(n->word) & WORD_SLOT) == slot;
+	return (read_once(n->slots) & slot_bit(slot)) != 0;
 }
 
 /* Only long chains are counted as steps: see BROKEN in region.h. */
@@ -78,11 +100,13 @@ table_remove(struct kvr *k, uint32_t entry)
 uint32_t
 entry_seek(const struct kvr *k, uint32_t node, uint32_t slot, uint32_t *links)
 {
-	uint32_t i;
+	const struct node *n = node_at(k, node);
+	uint32_t holders = read_once(n->holders), i;
 
-	if (read_once(node_at(k, node)->holders) == 0)
+	if (!slot_may_hold(n, holders, slot))
 		return 0;
-	i = read_once(k->entry_buckets[bucket_of_entry(k, node, slot)]);
+	i = holders == 1 ? read_once(n->entries)
+	    : read_once(k->entry_buckets[bucket_of_entry(k, node, slot)]);
 	for (; i != 0 && *links > 0;
 	     i = read_once(entry_at(k, i)->next), (*links)--) {
 		const struct entry *h = entry_at(k, i);
@@ -108,11 +132,9 @@ entry_find(const struct kvr *k, uint32_t node, uint32_t slot)
 {
 	const struct node *n = node_at(k, node);
 
-	if (n->holders == 0)
+	if (!slot_may_hold(n, n->holders, slot))
 		return 0;
-	if (n->holders == 1)
-		return (n->word & WORD_SLOT) == slot ? n->entries : 0;
-	return table_find(k, node, slot);
+	return n->holders == 1 ? n->entries : table_find(k, node, slot);
 }
 
 /* --------------------------------------------------------------- pairs --- */
@@ -145,37 +167,6 @@ pair_write(struct kvr *k, const struct entry *h)
 		write_once(g->word[lane], word);
 		write_once(g->stamp[lane], h->stamp);
 	}
-}
-
-/* Levels of pieces of links above so many groups. */
-static uint32_t
-links_level(uint32_t groups)
-{
-	uint32_t level = 0;
-
-	for (; groups > 1; groups = (groups + PIECE - 1) / PIECE)
-		level++;
-	return level;
-}
-
-/* Cells of the pairs of so many holders: groups and links to them. */
-uint32_t
-pairs_cells(uint32_t holders)
-{
-	uint32_t n = (holders + PAIRS - 1) / PAIRS, cells = n;
-
-	if (holders < 2)
-		return 0;
-	for (; n > 1; n = (n + PIECE - 1) / PIECE)
-		cells += (n + PIECE - 1) / PIECE;
-	return cells;
-}
-
-/* Cells that one more holder takes, including its entry. */
-uint32_t
-pairs_cells_to_add(uint32_t holders)
-{
-	return 1 + pairs_cells(holders + 1) - pairs_cells(holders);
 }
 
 static uint32_t
@@ -264,7 +255,9 @@ pair_add(struct kvr *k, struct node *n, uint32_t entry)
 			only = entry_at(k, n->entries);
 			write_once(only->group, group_add(k, n, 0));
 			pair_write(k, only);
+			write_once(n->slots, slot_bit(only->slot));
 		}
+		write_once(n->slots, n->slots | slot_bit(h->slot));
 		lane_write(h, place % PAIRS);
 		write_once(h->group, place % PAIRS != 0
 		    ? group_at(k, n, place, place)
@@ -287,6 +280,20 @@ pairs_gather(struct kvr *k, uint32_t node)
 	lane_write(entry_at(k, only), 0);
 	pair_write(k, entry_at(k, only));
 	cell_give(k, group);
+}
+
+/* Forgets the bits of slots that have left, if they may be the most. */
+static void
+pairs_refresh(struct kvr *k, struct node *n)
+{
+	uint64_t slots = 0;
+	uint32_t i;
+
+	if ((uint32_t)__builtin_popcountll(n->slots) <= 2u * n->holders)
+		return;
+	for (i = 0; i < n->holders; i++)
+		slots |= slot_bit(pairs_slot(k, n, i));
+	write_once(n->slots, slots);
 }
 
 /* Removes an entry's pair; the last pair fills the gap. */
@@ -315,6 +322,8 @@ pair_remove(struct kvr *k, const struct entry *h)
 	write_once(n->holders, (uint16_t)last);
 	if (last == 1)
 		pairs_gather(k, h->node);
+	else
+		pairs_refresh(k, n);
 }
 
 /* ------------------------------------------------------------- entries --- */
@@ -403,7 +412,7 @@ entry_add(struct kvr *k, uint32_t node, uint32_t slot)
 
 /*
  * `node` gets an entry like one further down: same stamp, same pins, just
- * younger in every list. Its blocks are already counted; the caller parts them.
+ * younger in every list. The blocks are already counted; the caller parts them.
  */
 uint32_t
 entry_copy(struct kvr *k, uint32_t node, uint32_t from)
@@ -510,7 +519,7 @@ entry_move(struct kvr *k, uint32_t entry, uint32_t node)
 	tenant_charge(k, tenant_of(k, node), free);
 }
 
-/* Makes an entry cover more or less; what its pins count stays the same. */
+/* Makes an entry cover more or less; the blocks of its pins stay counted. */
 void
 entry_resize(struct kvr *k, uint32_t entry, uint32_t blocks)
 {
@@ -522,7 +531,7 @@ entry_resize(struct kvr *k, uint32_t entry, uint32_t blocks)
 	order_count(k, entry);
 }
 
-/* Prefetches what removing this entry will read. */
+/* Prefetches the cells that removing this entry will read. */
 void
 entry_prefetch(const struct kvr *k, const struct entry *h)
 {

@@ -7,7 +7,7 @@
 
 #include "region.h"
 
-/* The number of holders; never more than slots, whatever a node says. */
+/* The number of holders; never more than slots, even if it is damaged. */
 static inline uint32_t
 node_holders(const struct kvr *k, const struct node *n)
 {
@@ -38,7 +38,7 @@ void entry_prefetch(const struct kvr *k, const struct entry *h);
 void entry_move(struct kvr *k, uint32_t entry, uint32_t node);
 void entry_resize(struct kvr *k, uint32_t entry, uint32_t blocks);
 void entry_remove(struct kvr *k, uint32_t entry);
-/* Below: what was stamped, or unpinned, just before, of the same path; or 0. */
+/* Below: the entry of the same path stamped, or unpinned, just before; or 0. */
 /* whole: so are the blocks that it had lost. */
 void entry_stamp(struct kvr *k, uint32_t entry, uint32_t below, bool whole,
     int64_t now);
@@ -63,8 +63,37 @@ void entry_count_blocks(struct kvr *k, uint32_t slot, uint64_t blocks);
 void entry_retire_slot(struct kvr *k, uint32_t slot);
 
 uint32_t pairs_slot(const struct kvr *k, const struct node *n, uint32_t i);
-uint32_t pairs_cells(uint32_t holders);
-uint32_t pairs_cells_to_add(uint32_t holders);
+
+/* Levels of pieces of links above so many groups. */
+static inline uint32_t
+links_level(uint32_t groups)
+{
+	uint32_t level = 0;
+
+	for (; groups > 1; groups = (groups + PIECE - 1) / PIECE)
+		level++;
+	return level;
+}
+
+/* Cells of the pairs of so many holders: groups and links to them. */
+static inline uint32_t
+pairs_cells(uint32_t holders)
+{
+	uint32_t n = (holders + PAIRS - 1) / PAIRS, cells = n;
+
+	if (holders < 2)
+		return 0;
+	for (; n > 1; n = (n + PIECE - 1) / PIECE)
+		cells += (n + PIECE - 1) / PIECE;
+	return cells;
+}
+
+/* Cells that one more holder takes, including its entry. */
+static inline uint32_t
+pairs_cells_to_add(uint32_t holders)
+{
+	return 1 + pairs_cells(holders + 1) - pairs_cells(holders);
+}
 
 /*
  * Iterates over the groups of a node with more than one holder:
@@ -81,13 +110,9 @@ struct groups {
 static inline struct groups
 groups_of(const struct node *n, uint32_t holders)
 {
-	struct groups at = { read_once(n->entries), 0, 0, holders,
+	return (struct groups){ read_once(n->entries),
+		links_level((holders + PAIRS - 1) / PAIRS), 0, holders,
 		&n->entries };
-	uint32_t groups = (holders + PAIRS - 1) / PAIRS;
-
-	for (; groups > 1; groups = (groups + PIECE - 1) / PIECE)
-		at.level++;
-	return at;
 }
 
 static inline void

@@ -310,7 +310,7 @@ merge_fits(struct kvr *k, uint32_t upper, uint32_t lower, uint32_t most)
 
 /* A path that is being stamped, from its end to the root. */
 struct climb {
-	uint32_t node, entry; /* stamped last, and what covers it */
+	uint32_t node, entry; /* stamped last, and the entry that covers it */
 	uint32_t left;        /* blocks further up that this covers, too */
 	uint32_t line;        /* nodes of its line; 0: not counted */
 	uint32_t spare;       /* cells that entries further up may need: */
@@ -333,7 +333,7 @@ cells_above(const struct kvr *k, uint32_t node)
 	return cells;
 }
 
-/* Stamps what covers a node, and lets the entry below absorb it. */
+/* Stamps the entry that covers a node, and lets that below absorb it. */
 static void
 stamp_cover(struct kvr *k, struct climb *c, uint32_t node, uint32_t slot,
     int64_t now)

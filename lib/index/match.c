@@ -4,8 +4,8 @@
  *
  * Walks down to where the prompt leaves the tree, then up again: by the
  * invariant of index.c a worker is live at every depth above its deepest, so
- * its overlap is where it is met first. Of each entry only the pair is read,
- * unless it is trimmed.
+ * its overlap is where it is met first. A match reads only the pair of an
+ * entry, unless it is trimmed.
  *
  *	[h0 .. h3] w3              3rd: w3 has 4
  *	   `== [h4 .. h6] w2         2nd: w2 has 7
@@ -34,7 +34,7 @@ tokens_fitting(uint64_t tokens)
 	return tokens < UINT32_MAX ? (uint32_t)tokens : UINT32_MAX;
 }
 
-/* What one match carries from node to node. */
+/* The state of a match on its way from node to node. */
 struct matching {
 	const struct kvr *k;
 	const struct kvr_prompt *p;
@@ -228,7 +228,7 @@ match_goes_on(const struct matching *m, uint32_t node)
 	return true;
 }
 
-/* The way up. What the walk down has found may have changed since. */
+/* The way up. The path that the walk down has found may have changed. */
 void
 match_climb(const struct kvr *k, const struct kvr_prompt *p, int64_t now,
     struct found_set *set)

@@ -8,7 +8,7 @@
 #include "id.h"
 #include "index.h"
 
-/* Where the entries end of a row, and of those up to the next row given. */
+/* Where the entries of a row end, and of all rows up to the next one given. */
 struct found_end {
 	uint32_t row;
 	uint32_t node;
@@ -24,7 +24,7 @@ struct path_node {
 };
 
 /*
- * What a match found, or the caller supplied: overlaps, one per worker, and the
+ * The result of a match, or the caller's own: overlaps, one per worker, and the
  * place of each slot's among them. Places are counted from `base`, which grows
  * from match to match: lower values are stale, so nothing has to be cleared.
  */
@@ -71,7 +71,7 @@ void match_overlaps(const struct kvr *k, const struct kvr_prompt *p,
 void match_climb(const struct kvr *k, const struct kvr_prompt *p,
     int64_t now, struct found_set *set);
 
-/* What was found for a slot; a zero overlap if nothing was. */
+/* The overlap found for a slot; a zero overlap if it has none. */
 static inline const struct kvr_overlap *
 found_of(const struct found_set *set, uint32_t slot)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * node.c - nodes: runs of blocks, linked to their parents, and found in a table
- * by the block before them and their first one. The tree that they form, and
- * what an entry on one of them is for, are matters of index.c and cover.c.
+ * by the block before them and their first one. index.c is about the tree that
+ * they form, and cover.c about the nodes that an entry is for.
  *
  *	made       [h0 .. h6]
  *	split      [h0 .. h3]              the upper is new; the lower keeps
@@ -226,8 +226,9 @@ node_drop(struct kvr *k, uint32_t node)
 }
 
 /*
- * Prefetches what node_leave of this entry will read. An entry stamped a TTL
- * ago is in no CPU cache, and every link there waits for the previous one.
+ * Prefetches the cells that node_leave of this entry will read. An entry
+ * stamped a TTL ago is in no CPU cache, and every link there waits for the
+ * previous one.
  */
 void
 node_prefetch(const struct kvr *k, uint32_t entry)

@@ -156,7 +156,7 @@ order_idle(const struct entry *h)
 }
 
 /*
- * Below: what was released just before, of the same path, or 0. A path is of
+ * Below: the entry of the same path released just before, or 0. A path is of
  * one age, however it is split.
  */
 void

@@ -11,10 +11,10 @@ void order_append(struct kvr *k, uint32_t entry);
 bool order_heads(const struct kvr *k, uint32_t entry);
 void order_remove(struct kvr *k, uint32_t entry);
 void order_release(struct kvr *k, uint32_t entry, uint32_t below);
-/* What is idle by epochs, compared with the list by release, and recounted. */
+/* Idle blocks by epochs are compared with the list by release; recounted. */
 bool order_stack_sound(const struct kvr *k, uint32_t slot);
 void order_stack_mend(struct kvr *k, uint32_t slot);
-/* Around a change of what an entry has, or of its pins. */
+/* Around a change of an entry's blocks, or of its pins. */
 void order_uncount(struct kvr *k, uint32_t entry);
 void order_count(struct kvr *k, uint32_t entry);
 void order_unrelease(struct kvr *k, uint32_t entry);

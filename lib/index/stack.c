@@ -2,13 +2,13 @@
 /*
  * stack.c - how much a worker's cache must hold for an idle block to be there.
  *
- * A cache that drops what was used longest ago holds what is in use and, of
- * idle blocks, those released last. So a block released at some time is still
- * there if the cache holds
+ * A cache that drops the blocks used longest ago holds those in use and the
+ * idle ones released last. So a block released at some time is still there if
+ * the cache holds
  *
  *	depth = blocks in use + idle blocks released after it
  *
- * which is its place in an LRU stack. What was released before it, and is used
+ * which is its place in an LRU stack. A block released before it, and used
  * again, moves in front of it, whether it is new to the worker or not.
  *
  * Blocks are counted by the epoch in which they were released:
@@ -19,12 +19,13 @@
  *	                            half of 1100
  *
  * The time is a count of all blocks released so far, so that no two releases
- * are at the same one. An epoch ends when it has more than an eighth of what is
- * in use, and 16 blocks. When there are too many, neighbours are joined that
- * have no more than an eighth of what is in front of them, or than a quarter or
- * more, if that is not enough. So a depth is exact to about a tenth of it up to
- * 8,000 blocks, an eighth up to 30,000 and a quarter up to a million, and a
- * release or a look takes a time that does not grow with what is idle.
+ * are at the same one. An epoch ends when it has more than an eighth of the
+ * blocks in use, and 16 blocks. When there are too many, neighbours are joined
+ * that have no more than an eighth of the blocks in front of them, or than a
+ * quarter or more, if that is not enough. So a depth is exact to about a tenth
+ * of it up to 8,000 blocks, an eighth up to 30,000 and a quarter up to a
+ * million, and a release or a look takes a time that does not grow with the
+ * idle blocks.
  */
 #include "stack.h"
 
@@ -69,9 +70,9 @@ stack_epoch(const struct stack *s, uint64_t when)
 }
 
 /*
- * Joins neighbours that have no more than a share of what is in front of them;
- * of a share of 0, all. From the newest to the oldest; what is left gathers at
- * the end.
+ * Joins neighbours that have no more than a share of the blocks in front of
+ * them; with a share of 0, all. From the newest to the oldest; the rest gathers
+ * at the end.
  */
 static void
 join_neighbours(struct stack *s, uint64_t used, uint64_t share)

@@ -2,16 +2,17 @@
 /*
  * ages.c - how old the blocks of a request's overlap were when it came.
  *
- * A report comes when the request is over, and what it shows is evidence about
- * the ages that the blocks had before: by then the request has used them. So
- * the claim has them from the beginning, in three parts, since what several
- * prompts share was used last and is at the root:
+ * A report comes when the request is over, and is evidence about the ages that
+ * the blocks had before: by then the request has used them. So the claim has
+ * the ages from the beginning, in three parts, since blocks that several
+ * prompts share were used last and are at the root:
  *
  *	root          ends[0]         ends[1]        overlap
  *	|   ages[0]      |    ages[1]    |    ages[2]   |
  *
- * They are noted from the end of the path, and of more than three parts the
- * first ones are joined. Of fewer, those at the root have no blocks.
+ * They are noted from the end of the path. If there are more than three parts,
+ * the first ones are joined; if there are fewer, those at the root have no
+ * blocks.
  */
 #include "ages.h"
 
@@ -21,7 +22,7 @@
 
 enum { LINKS_MOST = 256 }; /* followed to find covers */
 
-/* Goes up from a node by what covers so many blocks, or by one node. */
+/* Goes up from a node by the nodes of so many blocks, or by one node. */
 static uint32_t
 climb_above(const struct kvr *k, uint32_t node, uint32_t blocks,
     uint32_t *depth)
@@ -37,7 +38,7 @@ climb_above(const struct kvr *k, uint32_t node, uint32_t blocks,
 	return node;
 }
 
-/* Notes an age, of what ends at this depth, before what has been noted. */
+/* Notes the age of blocks that end at this depth, before earlier notes. */
 static uint32_t
 part_note(struct claim *c, uint32_t part, uint32_t age, uint32_t end)
 {
@@ -52,8 +53,8 @@ part_note(struct claim *c, uint32_t part, uint32_t age, uint32_t end)
 
 /*
  * Visits the entries that cover the path, from its end up, until all parts are
- * noted. What is new has no entry yet. If an entry is too far down a line, what
- * it covers counts as old as what is behind it.
+ * noted. New blocks have no entry yet. If an entry is too far down a line, its
+ * blocks count as old as those behind them.
  */
 void
 ages_note(const struct kvr *k, struct claim *c, const struct lease *l,

@@ -3,8 +3,8 @@
  * event_stream.c - facts about an engine that its stream of events has taught.
  *
  * The stream belongs to the name of a worker, so it outlives resets, and is in
- * the region, so a router that starts again goes on at `next`. What a batch
- * does to it: event.c.
+ * the region, so a router that starts again goes on at `next`. event.c applies
+ * batches to it.
  *
  * COUNTS. Only numbers of blocks are used. They need no tokens, so they serve
  * every engine, also where prompts are bytes:
@@ -15,12 +15,15 @@
  *        /
  *
  *   capacity  An engine removes blocks when it needs their room. From then on
- *             the most that it ever held is what it can hold (trust.c). A few
+ *             the most that it ever held is its capacity (trust.c). A few
  *             removals may have other causes: it takes 16, and a 64th of that
- *             number. Of two tiers the larger counts, since a block in the
+ *             number. The larger of two tiers counts, since a block in the
  *             host's memory often is in the GPU's too.
- *   outlived  A cache that evicts in order of use has lost what was released
+ *   outlived  A cache that evicts in order of use has lost all blocks released
  *             before it stored as much as it can hold, from any router.
+ *   surplus   A stream that holds more than its cache can has missed removals.
+ *             The measure is the given capacity; twice of it, if no removal
+ *             came before it was exceeded: it is wrong, or all are missing.
  */
 #include "event_stream.h"
 
@@ -28,8 +31,11 @@
 #include "sat.h"
 
 enum {
+	CAUSES = KVR_DEGRADED_REPORTS + 1,
 	EVICTED_MIN = 16,   /* blocks, before a capacity is believed, */
-	EVICTED_SHARE = 64  /* and one in so many of the most held */
+	EVICTED_SHARE = 64, /* and one in so many of the most held */
+	SURPLUS_MIN = 16,   /* blocks beyond a capacity, and one in so many, */
+	SURPLUS_SHARE = 8   /* that are missing removals */
 };
 
 /* ------------------------------------------------------ blocks by name --- */
@@ -90,9 +96,75 @@ event_held(const struct kvr *k, uint32_t slot)
 	    : 0;
 }
 
+/* Blocks beyond which removals are missing; 0: not known. */
+static uint64_t
+surplus_from(const struct kvr *k, uint32_t slot, const struct stream *s)
+{
+	uint64_t told = slot_at(k, slot)->capacity / s->block_tokens;
+	uint64_t least = told + told / SURPLUS_SHARE + SURPLUS_MIN;
+
+	if (told == 0 || s->most[KVR_TIER_HOST] > 0)
+		return 0; /* blocks move, and removals name either tier */
+	if (s->full > 0 && s->full <= least)
+		return least;
+	return 2 * sat_most(sat_least(told, BATCH_MAX), s->full);
+}
+
+bool
+stream_surplus(const struct kvr *k, uint32_t slot, const struct stream *s)
+{
+	uint64_t from;
+
+	if (s->state != KVR_EVENTS_COMPLETE || s->uncounted != 0 ||
+	    s->block_tokens == 0)
+		return false;
+	from = surplus_from(k, slot, s);
+	return from > 0 && s->held[KVR_TIER_GPU] > from;
+}
+
+/* ------------------------------------------------------------ scopes --- */
+
+static uint64_t *
+scope_word(const struct kvr *k, uint64_t root, uint64_t *bit)
+{
+	*bit = UINT64_C(1) << root % 64;
+	return &k->region->scopes[root / 64 % (SCOPES / 64)];
+}
+
+static uint32_t
+scopes_noted(const struct kvr *k)
+{
+	uint32_t i, n = 0;
+
+	for (i = 0; i < SCOPES / 64; i++)
+		n += (uint32_t)__builtin_popcountll(k->region->scopes[i]);
+	return n;
+}
+
+void
+scope_note(struct kvr *k, uint64_t root)
+{
+	uint64_t bit, *word = scope_word(k, root, &bit);
+
+	if (k->layout.aliases == 0 || (*word & bit) != 0)
+		return;
+	if (scopes_noted(k) > SCOPES / 2) /* too many to tell apart */
+		write_once_zeros(k->region->scopes, sizeof(k->region->scopes));
+	or_once(*word, bit);
+}
+
+bool
+scope_seen(const struct kvr *k, uint64_t root)
+{
+	uint64_t bit;
+	const uint64_t *word = scope_word(k, root, &bit);
+
+	return (*word & bit) != 0;
+}
+
 /* ------------------------------------------------------ begins and ends --- */
 
-/* What the cache holds is known again: nothing. */
+/* The cache is known to be empty. */
 void
 stream_emptied(struct stream *s)
 {
@@ -108,8 +180,9 @@ stream_forget(struct kvr *k, struct stream *s)
 	alias_end(k, s);
 	memset(s->most, 0, sizeof(s->most));
 	memset(s->evicted, 0, sizeof(s->evicted));
+	s->full = 0;
 	s->block_tokens = 0;
-	s->pieces = s->begun = 0;
+	s->pieces = s->begun = s->cut = 0;
 }
 
 void
@@ -119,7 +192,17 @@ event_begin(struct kvr *k, uint32_t name)
 	write_once_zeros(stream_at(k, name), sizeof(struct stream));
 }
 
-/* A caller knows that the engine has dropped all, and when is not known. */
+void
+event_until(struct kvr *k, uint32_t name, int64_t until)
+{
+	int64_t due = k->region->events_due;
+
+	put_once(stream_at(k, name)->until, until);
+	if (until > 0 && (due == 0 || until < due))
+		put_once(k->region->events_due, until);
+}
+
+/* The engine has dropped all, at an unknown time. */
 void
 event_reset(struct kvr *k, uint32_t name)
 {
@@ -129,11 +212,12 @@ event_reset(struct kvr *k, uint32_t name)
 		return;
 	stream_forget(k, &s);
 	s.state = KVR_EVENTS_DEGRADED;
+	s.cause = KVR_DEGRADED_OTHER;
 	s.uncounted = 1;
 	write_once_words(stream_at(k, name), &s, sizeof(s));
 }
 
-/* Its blocks stay on record, and age like those of other workers. */
+/* The blocks stay on record, and age like those of other workers. */
 void
 event_degrade(struct kvr *k, uint32_t slot)
 {
@@ -144,6 +228,21 @@ event_degrade(struct kvr *k, uint32_t slot)
 		return;
 	put_once(s->state, (uint8_t)KVR_EVENTS_DEGRADED);
 	put_once(s->uncounted, (uint8_t)1);
+}
+
+/* A surplus proves the counted capacity wrong, too. */
+void
+event_doubt(struct kvr *k, uint32_t slot, uint32_t cause)
+{
+	struct stream *s = stream_at(k, slot_at(k, slot)->name);
+
+	if (s->state == KVR_EVENTS_COMPLETE)
+		put_once(s->cause, cause);
+	event_degrade(k, slot);
+	if (cause != KVR_DEGRADED_SURPLUS)
+		return;
+	write_once_zeros(s->held, sizeof(s->held));
+	write_once_zeros(s->most, sizeof(s->most));
 }
 
 void
@@ -165,7 +264,8 @@ stream_possible(const struct stream *s)
 	if (s->state > KVR_EVENTS_DEGRADED || s->uncounted > 1 ||
 	    s->copies > COPIES_LISTED || s->lacks > 1 ||
 	    s->block_tokens > BLOCK_BYTES_MAX || s->heard < -1 ||
-	    s->heard > CLOCK_MAX)
+	    s->heard > CLOCK_MAX || s->cause >= CAUSES || s->full > SAT_MAX ||
+	    s->until < 0 || s->until > CLOCK_MAX)
 		return false;
 	for (i = 0; i < TIERS; i++)
 		if (s->held[i] > s->most[i] || s->most[i] > SAT_MAX ||
@@ -178,13 +278,23 @@ stream_possible(const struct stream *s)
 	return s->state == KVR_EVENTS_DEGRADED || (s->next | s->pieces) > 0;
 }
 
+/* Will the end of its lease be noticed? */
+static bool
+is_due_in_time(const struct kvr *k, const struct stream *s)
+{
+	int64_t due = k->region->events_due;
+
+	return s->until == 0 || (due > 0 && due <= s->until);
+}
+
 bool
 event_sound(const struct kvr *k)
 {
 	uint32_t i;
 
 	for (i = 0; i < k->layout.names; i++)
-		if (!stream_possible(&k->streams[i]))
+		if (!stream_possible(&k->streams[i]) ||
+		    !is_due_in_time(k, &k->streams[i]))
 			return false;
 	return true;
 }
@@ -194,6 +304,7 @@ event_recover(struct kvr *k)
 {
 	uint32_t i;
 
+	put_once(k->region->events_due, 0);
 	for (i = 0; i < k->layout.names; i++) {
 		struct stream *s = &k->streams[i];
 
@@ -205,6 +316,7 @@ event_recover(struct kvr *k)
 		}
 		write_once(s->life, 0);
 		write_once(s->aliases, 0);
+		event_until(k, i + 1, s->until);
 	}
 	alias_empty(k);
 }

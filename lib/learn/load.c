@@ -3,13 +3,14 @@
  * load.c - the figures of a worker that choices read: its load, and whether it
  * may be chosen.
  *
- * A slot has more than a choice needs, and choices look at all workers. So what
- * they need is copied to the loads, an array for each number.
+ * A slot has more than a choice needs, and choices look at all workers. So the
+ * numbers that they need are copied to the loads, an array for each.
  */
 #include "load.h"
 
 #include "name.h"
 #include "rate.h"
+#include "trust.h"
 #include "window_mode.h"
 
 /* See enum gate. */
@@ -71,7 +72,7 @@ check_thresholds(struct kvr *k, uint32_t slot)
 	const struct kvr_policy *p = &k->region->policy;
 	struct slot *s = slot_at(k, slot);
 	double prefill = (double)s->prefill, used = (double)s->load_used;
-	double own = (double)s->blocks, threshold;
+	double own = (double)s->blocks * trust_ratio(k, slot), threshold;
 
 	put_once(s->over_prefill, p->overload_prefill_tokens >= 0 &&
 	    prefill > p->overload_prefill_tokens);

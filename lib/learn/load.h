@@ -8,7 +8,7 @@
 #include "id.h"
 #include "region.h"
 
-/* Copies to the loads what choices read of a slot. */
+/* Copies the figures of a slot that choices read to the loads. */
 void load_publish(struct kvr *k, uint32_t slot);
 /* Call it after every change of a slot's facts or load. */
 void load_recount(struct kvr *k, uint32_t slot);

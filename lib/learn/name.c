@@ -30,7 +30,7 @@ name_bucket(const struct kvr *k, const char *name, size_t length)
 	return &k->name_buckets[h % k->layout.name_buckets];
 }
 
-/* Bounded, whatever a damaged name says. */
+/* Bounded also if the name is damaged. */
 size_t
 name_length(const struct name *n)
 {
@@ -113,7 +113,7 @@ name_link(struct kvr *k, uint32_t number)
 /* --------------------------------------------------------------- groups --- */
 
 /*
- * The ranks of one name are a data-parallel group. The number of those that are
+ * The ranks of one name are a data-parallel group. The number of ranks that are
  * up and not overloaded is kept up to date, so that no reader has to count
  * them.
  */

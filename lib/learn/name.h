@@ -13,7 +13,7 @@ size_t name_length(const struct name *n);
 /* The slot of the worker with this name and rank. */
 bool name_find(const struct kvr *k, const char *name, size_t length,
     uint32_t rank, uint32_t *slot);
-/* Its number. */
+/* Returns the number of the name. */
 uint32_t name_add(struct kvr *k, const char *name, size_t length,
     uint32_t slot);
 void name_remove(struct kvr *k, uint32_t number);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * numbers.c - what a missing number of cached tokens means, and a zero.
+ * numbers.c - the meaning of a missing number of cached tokens, and of a zero.
  *
  * MISSING. Some engines leave the number out when it is 0. Others leave it out
- * for reasons of their own, and then it says nothing. The difference shows
+ * for reasons of their own, and then it proves nothing. The difference shows
  * where a hit was as good as certain: an engine of the first sort has numbers
  * there. So for each kind of answer (endpoint, stream or not) the latest
  * answers to such requests are kept, a bit each, below a leading one:
  *
- *   0000 0001 1110 1111       seven answers, of which one had no number
+ *   0000 0001 1110 1111       seven answers; one had no number
  *           ^ begins them
  *
  *	q = (numbers + 1) / (answers + 1)        here 7 / 8
@@ -16,15 +16,15 @@
  * A missing number counts 2 q - 1 of a zero, and nothing if q is below 1/2.
  * The leading one reaches the highest bit at 15 answers; then old ones go.
  *
- * CERTAIN is what was predicted of blocks in use; and of idle ones, what is
- * among the youngest quarter of all that was asked for again on this worker,
- * because engines lose old blocks first. `young` follows the end of that
- * quarter: three bins down for an age in it, one up for an older one.
+ * CERTAIN are predicted blocks in use; and idle ones in the youngest quarter of
+ * all blocks that were asked for again on this worker, because engines lose old
+ * blocks first. `young` follows the end of that quarter: three bins down for an
+ * age in it, one up for an older one.
  *
  * ZERO. An engine without a prefix cache reports 0, and so do endpoints that
  * report 0 whatever was hit. A few zeros from an engine that has never reported
- * more therefore say nothing. But ZEROS_MAX in a row where more was predicted
- * do: the engine is believed to find nothing at all, not even what is in use,
+ * more therefore prove nothing. But ZEROS_MAX in a row where more was predicted
+ * do: the engine is believed to find nothing at all, not even blocks in use,
  * until it reports a number above 0.
  */
 #include "numbers.h"

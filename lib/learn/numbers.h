@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * numbers.h - what a missing number of cached tokens means, and a zero.
+ * numbers.h - the meaning of a missing number of cached tokens, and of a zero.
  */
 #ifndef KVR_NUMBERS_H
 #define KVR_NUMBERS_H
@@ -18,7 +18,7 @@ void numbers_note(struct kvr *k, uint32_t slot,
     const struct numbers_answer *answer);
 /* How much a missing number counts, as a zero: 0 to 1. */
 double numbers_usual(const struct kvr *k, uint32_t slot, uint32_t kind);
-/* Of answers that should have had numbers, how many did: 0 to 1. */
+/* The share of answers that had the numbers they should have: 0 to 1. */
 double numbers_share(const struct kvr *k, uint32_t slot, uint32_t kind);
 
 /* A zero though more was predicted; and a number above it. */

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * observed.c - the load of requests of which only the beginning is known.
+ * observed.c - the load of requests whose end is not reported.
  *
- * kvr_observe says that a prompt was sent to a worker, and nothing afterwards.
- * Were it no load, a worker that has what all prompts begin with would always
+ * kvr_observe reports that a prompt was sent to a worker, and no call follows.
+ * Were it no load, a worker that has the beginning of all prompts would always
  * seem free, and get all of them. So an observed request counts as one that
  * runs, and its prompt as read, in sums that fade (fade.h) with a mean of
- * observed_seconds of the policy, 10 s. When the prefill of its new tokens ends
- * will not be told: rate.c. These are three numbers for each worker, whatever
- * was observed.
+ * observed_seconds of the policy, 10 s. rate.c assumes when the prefill of its
+ * new tokens ends. These are three numbers for each worker, whatever was
+ * observed.
  *
  * The reference has no such load, and KVR_COST_DYNAMO does not read it.
  */
@@ -82,7 +82,7 @@ scale_sums(struct kvr *k, double factor)
 	}
 }
 
-/* What an amount of now is added times. */
+/* The factor of an amount that is added now. */
 static double
 weight_at(struct kvr *k, int64_t now)
 {

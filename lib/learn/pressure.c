@@ -11,8 +11,8 @@
  *	asked      tokens of all prompts
  *	hits       1 - inserted / asked: how much of this traffic is cached
  *
- * Only ratios of these sums are used: of a worker's to the mean, and of both
- * to each other.
+ * Only ratios of the sums are used: of a worker's to the mean, and of both to
+ * each other.
  */
 #include "pressure.h"
 
@@ -62,7 +62,7 @@ pressure_recover(struct kvr *k)
 		pressure_empty(k);
 }
 
-/* What an amount of now is added times. */
+/* The factor of an amount that is added now. */
 static double
 weight_at(struct kvr *k, int64_t now)
 {

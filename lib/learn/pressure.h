@@ -10,7 +10,7 @@
 /* A request was sent: `fresh` of the tokens of its prompt are new there. */
 void pressure_add(struct kvr *k, uint32_t slot, uint64_t fresh,
     uint64_t prompt, int64_t now);
-/* Of a worker with an empty cache. */
+/* The cache of the worker is empty. */
 void pressure_forget(struct kvr *k, uint32_t slot);
 /* The share of this traffic's tokens that is found cached, 0 to 1. */
 double pressure_hits(const struct kvr *k);
@@ -19,7 +19,7 @@ void pressure_empty(struct kvr *k);
 /* The same if damage made any of it impossible. */
 void pressure_recover(struct kvr *k);
 
-/* Of a worker, to be compared with that of others: see pressure.c. */
+/* The sum of a worker, to be compared with that of others: pressure.c. */
 static inline double
 pressure_inserted(const struct kvr *k, uint32_t slot)
 {

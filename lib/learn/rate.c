@@ -12,18 +12,18 @@
  * Older evidence fades with each new piece. The rate of the fleet is learnt in
  * the same way, from all workers.
  *
- * What a worker has shown FADES with time too: one that seemed slow is not
+ * Rates of a worker FADE with time too: one that seemed slow is not
  * asked, and would seem slow for good. After FADE_BEGIN seconds without a first
  * token it counts less and less, and after FADE_END nothing.
  *
  * The BACKLOG of a worker are the tokens that are booked on it until their
- * first token, at its pace. Of some requests the first token will not be told:
- * of answers that do not stream, and of prompts that were only observed. They
+ * first token, at its pace. The first token of some requests is not reported:
+ * answers that do not stream, and prompts that were only observed. They
  * are taken for prefilled one after the other, by when all will be done:
  *
  *	silent_until = max(silent_until, now) + new tokens * pace
  *
- * When such a request ends, what was booked before it has been prefilled.
+ * When such a request ends, all tokens booked before it have been prefilled.
  */
 #include "rate.h"
 
@@ -53,7 +53,6 @@ is_sane(double x)
 	return x >= 0 && x <= 1e300;
 }
 
-/* Whether all learnt values are possible ones. */
 /* No more than SILENT_MAX ahead of the clock. */
 static bool
 sane_until(const struct kvr *k, int64_t until)
@@ -63,6 +62,7 @@ sane_until(const struct kvr *k, int64_t until)
 	return until <= 0 || until - clock <= (int64_t)(SILENT_MAX * 1e9);
 }
 
+/* Whether all learnt values are possible ones. */
 bool
 rate_sane(const struct kvr *k)
 {
@@ -74,6 +74,8 @@ rate_sane(const struct kvr *k)
 		good = is_sane(k->slots[i].rate_tokens) &&
 		    is_sane(k->slots[i].rate_seconds) &&
 		    is_sane(k->slots[i].completion) &&
+		    is_sane(k->slots[i].usage_tokens) &&
+		    is_sane(k->slots[i].usage_estimate) &&
 		    sane_until(k, k->loads.silent_until[i]) &&
 		    sane_until(k, k->loads.observed_until[i]);
 	return good;
@@ -93,6 +95,8 @@ rate_recover(struct kvr *k)
 		put_once(k->slots[i].rate_tokens, 0);
 		put_once(k->slots[i].rate_seconds, 0);
 		put_once(k->slots[i].completion, 0);
+		write_once_double(&k->slots[i].usage_tokens, 0);
+		write_once_double(&k->slots[i].usage_estimate, 0);
 		rate_idle(k, i);
 	}
 }
@@ -107,7 +111,7 @@ rate_fleet(const struct kvr *k)
 	    1 / PACE_MAX, 1 / PACE_MIN);
 }
 
-/* Forgets what a worker has shown. */
+/* Forgets the rates of a worker. */
 void
 rate_forget(struct kvr *k, uint32_t slot)
 {
@@ -118,7 +122,7 @@ rate_forget(struct kvr *k, uint32_t slot)
 	rate_publish(k, slot);
 }
 
-/* How much counts what a worker has shown: 1 at first, 0 after long silence. */
+/* The weight of a worker's rates: 1 at first, 0 after long silence. */
 static double
 freshness_of(const struct kvr *k, const struct slot *s)
 {
@@ -142,7 +146,7 @@ rate_pace(const struct kvr *k, const struct slot *s)
 	return clamp_to(seconds / tokens, PACE_MIN, PACE_MAX);
 }
 
-/* Copies to the loads what choices read of a slot. */
+/* Copies the figures of a slot that choices read to the loads. */
 void
 rate_publish(struct kvr *k, uint32_t slot)
 {
@@ -170,7 +174,7 @@ rate_publish_next(struct kvr *k)
 }
 
 /*
- * A request has ended that told of no first token: so has all prefill that was
+ * A request has ended without a report of its first token: so has all prefill
  * booked before its own, and at most that of the others like it is left.
  */
 void
@@ -185,7 +189,7 @@ rate_unbook_silent(struct kvr *k, uint32_t slot, int64_t now)
 		write_once(k->loads.silent_until[slot], most);
 }
 
-/* Books prefill; its end will not be told. */
+/* Books prefill without a later report of its end. */
 static void
 book_until(const struct kvr *k, uint32_t slot, int64_t *until,
     uint64_t tokens, int64_t now)
@@ -213,7 +217,7 @@ rate_book_observed(struct kvr *k, uint32_t slot, uint64_t tokens, int64_t now)
 		    now);
 }
 
-/* Nothing is booked whose end will not be told. */
+/* Nothing is booked without a later report of its end. */
 void
 rate_idle(struct kvr *k, uint32_t slot)
 {

@@ -27,27 +27,32 @@ void rate_unbook_silent(struct kvr *k, uint32_t slot, int64_t now);
 void rate_learn(struct kvr *k, uint32_t slot, uint64_t tokens,
     int64_t opened, int64_t now);
 
-static inline double
+static inline __attribute__((always_inline)) double
 seconds_until(int64_t until, int64_t now)
 {
 	/* unsigned: damaged times must not overflow */
-	return until > now ? (double)((uint64_t)until - (uint64_t)now) * 1e-9
-	    : 0;
+	uint64_t left = until > now ? (uint64_t)until - (uint64_t)now : 0;
+
+	return (double)left * 1e-9;
 }
 
 /*
  * Seconds of prefill that are booked on a worker. Choices need no lock for it,
  * and it is inline as they read it often.
  */
-static inline double
-rate_backlog(const struct kvr *k, uint32_t slot, int64_t now)
+static inline __attribute__((always_inline)) double
+rate_backlog_of(const struct loads *l, uint32_t slot, int64_t now)
 {
-	const struct loads *l = &k->loads;
-
 	return read_once_double(&l->booked[slot]) *
 	    read_once_double(&l->pace[slot]) +
 	    seconds_until(read_once(l->silent_until[slot]), now) +
 	    seconds_until(read_once(l->observed_until[slot]), now);
+}
+
+static inline double
+rate_backlog(const struct kvr *k, uint32_t slot, int64_t now)
+{
+	return rate_backlog_of(&k->loads, slot, now);
 }
 
 #endif

@@ -3,10 +3,10 @@
  * survival.c - how likely an idle block is still cached, by its age.
  *
  * A cache of unknown size evicts by use, not by time. So the age of an idle
- * block is what the cache must hold for it to be there: what is in use, and all
- * idle blocks released after it (stack.c), in tokens. Reported hits and misses
- * of blocks that were believed to be cached are counted by the age that they
- * had when the request came, four bins per doubling:
+ * block is the size that the cache needs to hold it still: all blocks in use,
+ * and all idle blocks released after it (stack.c), in tokens. Reported hits and
+ * misses of blocks that were believed to be cached are counted by the age that
+ * they had when the request came, four bins per doubling:
  *
  *   bin     0      1    2    3    4    5        63
  *   age   < 1024                 2048          48 million tokens
@@ -22,7 +22,7 @@
  *
  * Evidence is counted in pieces of 512 tokens. Each new piece makes the older
  * ones of its bin fade a little, so a cache that has shrunk is noticed. See
- * kvr_report(3) for what is evidence and what is not.
+ * kvr_report(3) for the reports that are evidence.
  */
 #include "survival.h"
 
@@ -97,8 +97,8 @@ survival_of(const struct kvr *k, uint32_t slot, uint32_t bin)
 }
 
 /*
- * Counts `tokens`, of which `share` counts in `seen`. n pieces at once are n
- * times one: x -> x FADE^n + share (1 - FADE^n) / (1 - FADE).
+ * Counts `tokens`, and `share` of them in `seen`. n pieces at once are n times
+ * one: x -> x FADE^n + share (1 - FADE^n) / (1 - FADE).
  */
 static void
 count_share(float *seen, double share, double tokens)
@@ -143,7 +143,7 @@ survival_update(struct kvr *k, uint32_t slot)
 	}
 }
 
-/* For a new incarnation, of which nothing is known. */
+/* For a new incarnation, which is unknown. */
 void
 survival_forget(struct kvr *k, uint32_t slot)
 {

@@ -7,7 +7,7 @@
 
 #include "region.h"
 
-/* Of the worker in a slot; of any worker if the slot has none. */
+/* The row of the worker in a slot; any worker's if the slot has none. */
 static inline struct survival *
 survival_at(const struct kvr *k, uint32_t slot)
 {
@@ -18,9 +18,9 @@ survival_at(const struct kvr *k, uint32_t slot)
 
 /* The bin of an age in tokens: stack_depth. */
 uint32_t survival_bin(uint64_t age);
-/* Of idle blocks of this bin; above 0 and below 1. */
+/* The probability for idle blocks of this bin; above 0 and below 1. */
 double survival_of(const struct kvr *k, uint32_t slot, uint32_t bin);
-/* A report says that so many tokens of them were there, or not. */
+/* By a report so many tokens of them were there, or not. */
 void survival_note(struct kvr *k, uint32_t slot, uint32_t bin, double tokens,
     bool hit);
 /* Call it when all samples of a report have been noted. */

@@ -1,27 +1,30 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * trust.c - by which capacity and block a worker goes: told, learnt or none.
+ * trust.c - which capacity and block of a worker are used: given, learnt, none.
  *
  * Only with KVR_RETAIN_AUTO; a mode that was set is kept. A capacity that was
- * counted (event_stream.c) is taken for told, in place of one that was.
+ * counted (event_stream.c) is taken in place of one that was given.
  *
- *                 contradicted                   an edge was found
- *   told capacity ------------> survival by age -----------------> learnt
- *                 <------------                 <-----------------
- *                  young agree                     contradicted
+ *                  contradicted                   an edge was found
+ *   given capacity ------------> survival by age -----------------> learnt
+ *                  <------------                 <-----------------
+ *                   young agree                     contradicted
  *
- * CONTRADICTED. By capacity everything predicted is there. So of each report
- * the share of predicted idle blocks that were missed is averaged, over about
- * the last 32. Above a quarter, of at least 16 reports, the capacity is wrong,
+ * CONTRADICTED. By capacity everything predicted is there. So the share of
+ * predicted idle blocks that each report misses is averaged, over about the
+ * last 32. Above a quarter, of at least 16 reports, the capacity is wrong,
  * or the engine does not evict in this order, or others use it too, or it has
- * restarted: survival by age knows better. And if engines find more than a
- * tenth of their prompts beyond what is on record, while that takes most of
+ * restarted: survival by age is closer. And if engines find more than a
+ * tenth of their prompts beyond what is on record, while that takes nearly all
  * the capacity, the cache is larger, as where it goes on in the host's memory:
  * then a capacity is not believed again until an edge is found near it.
  *
- * YOUNG AGREE. Without the capacity nothing is evicted here, so what it would
- * have predicted is not known. But blocks of half its age would be among it. If
- * of these less than a tenth was missed in 32 reports, it is tried again.
+ * Events that name the blocks are contradicted by the same share of misses:
+ * removals are missing. Then the worker is degraded.
+ *
+ * YOUNG AGREE. Without the capacity nothing is evicted here, so its predictions
+ * are not known. But blocks of half its age would be predicted. If engines
+ * missed less than a tenth of them in 32 reports, the capacity is tried again.
  *
  * AN EDGE. If the engine evicts in order of release, blocks hit up to some age
  * and are gone beyond it:
@@ -36,13 +39,13 @@
  * that evict at random lose young blocks too, and have no such edge wherever it
  * is looked for.
  *
- * LEARNT. It evicts what is surely gone; what is left counts by its age still,
- * since edges are estimates. The capacity is the middle of the first bin of
- * misses: rather too much than too little, since what is wrongly predicted is
- * noticed, and what is wrongly evicted is not. If it is too large, it is
- * contradicted as above. It is too small if engines find more than predicted,
- * above a tenth of the prompts. Either way the cache must be another one, and
- * all counts by age are forgotten.
+ * LEARNT. It evicts blocks that are surely gone; the others still count by
+ * their age, since edges are estimates. The capacity is the middle of the first
+ * bin of misses: rather too much than too little, since wrong predictions are
+ * noticed, and wrong evictions are not. If it is too large, it is contradicted
+ * as above. It is too small if engines find more than predicted, above a tenth
+ * of the prompts. Either way the cache must be another one, and all counts by
+ * age are forgotten.
  */
 #include "trust.h"
 
@@ -57,13 +60,17 @@ enum {
 	DOUBT_MIN = 16,  /* reports, before a capacity is doubted */
 	RETURN_MIN = 32  /* and before it is believed again */
 };
-/* Why a capacity that was told is not believed. */
+/* Why a capacity that was given is not believed. */
 enum doubt { NO_DOUBT, MISSES, TOO_SMALL };
 #define DOUBT 0.25
 #define MORE 0.1
 #define AGREE 0.1
+#define RATIO_MIN 2048.0      /* tokens, before their ratio is used */
+#define RATIO_WINDOW 4194304.0 /* then older ones count half */
+#define RATIO_MOST 8.0
+#define COUNTED_MOST 0x1p40
 
-/* A damaged count is none. */
+/* A damaged count reads as 0. */
 static double
 sound_count(float count, double most)
 {
@@ -79,8 +86,8 @@ judge_anew(struct survival *s)
 }
 
 /*
- * Averages the share of what was missed. A report counts as much as what it
- * says is of its prompt.
+ * Averages the share of tokens that were missed. A report counts by the part of
+ * its prompt on which it is evidence.
  */
 static void
 judge_report(struct survival *s, double hit, double missed, double all)
@@ -167,10 +174,53 @@ trust_told(struct kvr *k, uint32_t slot)
 		write_once(s->room, 0);
 }
 
+/* --------------------------------------------------------------- tokens --- */
+
+double
+trust_ratio(const struct kvr *k, uint32_t slot)
+{
+	const struct slot *s = slot_at(k, slot);
+	double estimate = read_once_double(&s->usage_estimate);
+	double ratio = read_once_double(&s->usage_tokens) / estimate;
+
+	if (k->rule.unit != KVR_UNIT_BYTES || !(estimate >= RATIO_MIN) ||
+	    !(ratio > 0))
+		return 1;
+	return ratio < 1 / RATIO_MOST ? 1 / RATIO_MOST
+	    : ratio < RATIO_MOST ? ratio : RATIO_MOST;
+}
+
+void
+trust_count(struct kvr *k, uint32_t slot, double tokens, double estimate)
+{
+	struct slot *s = slot_at(k, slot);
+	double all = s->usage_tokens, of = s->usage_estimate;
+
+	/* Damage goes, and text of another kind is noticed. */
+	if (!(all >= 0 && all <= COUNTED_MOST && of >= 0 &&
+	    of <= COUNTED_MOST))
+		all = of = 0;
+	if (of >= RATIO_WINDOW) {
+		all /= 2;
+		of /= 2;
+	}
+	write_once_double(&s->usage_tokens, all + tokens);
+	write_once_double(&s->usage_estimate, of + estimate);
+}
+
+/* The told capacity, as the index counts. */
+static uint64_t
+told_here(const struct kvr *k, uint32_t slot)
+{
+	double told = (double)trust_told_room(k, slot) / trust_ratio(k, slot);
+
+	return told < 0x1p63 ? (uint64_t)told : UINT64_C(1) << 63;
+}
+
 uint64_t
 trust_young(const struct kvr *k, uint32_t slot)
 {
-	uint64_t told = trust_told_room(k, slot);
+	uint64_t told = told_here(k, slot);
 
 	return told > 0 ? told / 2 : survival_capacity(k, slot) / 2;
 }
@@ -178,10 +228,10 @@ trust_young(const struct kvr *k, uint32_t slot)
 /* -------------------------------------------------------------- blocks --- */
 
 /*
- * Tokens per block of the engine: as configured, as its events say, or learnt
- * from reports; else the index's. What was learnt is a multiple of what the
- * engine reuses: if it is less than what events say, parts of blocks are
- * reused.
+ * Tokens per block of the engine: as configured, by its events, or learnt from
+ * reports; else the index's. The learnt number is a multiple of the unit that
+ * the engine reuses: if it is less than the blocks of events, parts of blocks
+ * are reused.
  */
 uint64_t
 trust_block(const struct kvr *k, uint32_t slot)
@@ -201,7 +251,7 @@ trust_block(const struct kvr *k, uint32_t slot)
 }
 
 /*
- * Of the first `tokens` of a prompt, how many the engine could take from its
+ * How many of the first `tokens` of a prompt the engine could take from its
  * cache: it finds whole blocks, and computes at least one token.
  */
 uint64_t
@@ -222,7 +272,7 @@ trust_usable(const struct kvr *k, uint32_t slot, uint64_t prompt,
 
 /* ------------------------------------------------------------- judging --- */
 
-/* Averages what was found beyond the learnt capacity, as a share of prompts. */
+/* Averages tokens found beyond the learnt capacity, as a share of prompts. */
 static bool
 too_little(struct survival *s, const struct trust_sample *sample)
 {
@@ -288,14 +338,14 @@ judge_survival(struct kvr *k, uint32_t slot, const struct trust_sample *sample)
 }
 
 /*
- * The told capacity is not refuted by an edge just below it or, unless it was
- * too small, above.
+ * An edge just below the given capacity does not refute it, nor does one above,
+ * unless the capacity was too small.
  */
 static void
 told_again(struct kvr *k, uint32_t slot)
 {
 	struct survival *s = survival_at(k, slot);
-	uint64_t told = trust_told_room(k, slot);
+	uint64_t told = told_here(k, slot);
 
 	if (s->doubted == NO_DOUBT || told == 0 || s->room < told - told / 4 ||
 	    (s->doubted == TOO_SMALL && s->room > told &&
@@ -305,11 +355,34 @@ told_again(struct kvr *k, uint32_t slot)
 	write_once(s->room, 0);
 }
 
+void
+trust_anew(struct kvr *k, uint32_t slot)
+{
+	judge_anew(survival_at(k, slot));
+}
+
+/* In force: events, which may miss removals. */
+static bool
+judge_events(struct kvr *k, uint32_t slot, const struct trust_sample *sample)
+{
+	struct survival *s = survival_at(k, slot);
+
+	judge_report(s, sample->hit, sample->missed, sample->all);
+	if (sound_count(s->judged, WINDOW) < DOUBT_MIN ||
+	    sound_count(s->missed, 1) <= DOUBT)
+		return false;
+	judge_anew(s);
+	event_doubt(k, slot, KVR_DEGRADED_REPORTS);
+	return true;
+}
+
 bool
 trust_judge(struct kvr *k, uint32_t slot, const struct trust_sample *sample)
 {
 	if (!may_choose(k, slot))
 		return false;
+	if (event_tracks(k, slot))
+		return judge_events(k, slot, sample);
 	if (!by_told(k, slot) && survival_at(k, slot)->room == 0) {
 		if (!judge_survival(k, slot, sample))
 			return false;

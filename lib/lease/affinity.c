@@ -11,7 +11,7 @@
  *
  * A binding is live until its TTL has passed since it was used last, and while
  * its worker has this id: a worker that is removed or reset takes another one,
- * so what was bound to it is void at once, and nothing has to be searched for.
+ * so its bindings are void at once, and nothing has to be searched for.
  * Bindings that are not live stay where they are until their place is wanted.
  *
  * A new session takes a free place of its bucket; else one that is not live;
@@ -24,8 +24,8 @@
  * DISTRUST. Every number may be wrong, of a stray write or of a writer that
  * died in between: ids are looked up, and times compared with the clock. The
  * worst is a session that is lost, or goes to another worker. So the table is
- * kept when the index is emptied after a death; affinity_recover drops from it
- * what no call can have left.
+ * kept when the index is emptied after a death; affinity_recover drops bindings
+ * that no call can have left.
  */
 #include "affinity.h"
 
@@ -53,7 +53,7 @@ bucket_of(const struct kvr *k, uint64_t digest)
 	return (uint32_t)(h * buckets >> 32) * BINDINGS;
 }
 
-/* Its place; NULL: it has none. */
+/* The binding of a session; NULL: it has none. */
 static struct binding *
 place_of(const struct kvr *k, uint64_t digest)
 {
@@ -107,7 +107,7 @@ leaves_before(const struct binding *a, const struct binding *b)
 	    : a->by_hand == 0;
 }
 
-/* The place for a new session; what was there leaves. */
+/* The place for a new session; the binding that was there leaves. */
 static struct binding *
 place_make(struct kvr *k, uint64_t digest, int64_t now)
 {

@@ -19,7 +19,7 @@ affinity_ttl_ok(int64_t ttl)
 /* In milliseconds, rounded up; of 0 the default. */
 uint32_t affinity_ttl_ms(int64_t ttl);
 
-/* Copies the live binding of a session; needs no lock. False: there is none. */
+/* Copies the live binding of a session; needs no lock. False: it has none. */
 bool affinity_look(const struct kvr *k, uint64_t digest, int64_t now,
     struct binding *b);
 
@@ -38,7 +38,7 @@ void affinity_refresh(struct kvr *k, const struct affinity_use *use,
 
 /* Unbinds all. */
 void affinity_empty(struct kvr *k);
-/* Drops what no call can have left, and counts the rest anew. */
+/* Drops bindings that no call can have left, and counts the rest anew. */
 void affinity_recover(struct kvr *k);
 /* Whether that would change anything. */
 bool affinity_sound(const struct kvr *k);

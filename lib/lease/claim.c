@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * claim.c - what was predicted when a lease was opened: its second cell.
+ * claim.c - the predictions made when a lease was opened: its second cell.
  */
 #include "claim.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * claim.h - what was predicted when a lease was opened.
+ * claim.h - the predictions made when a lease was opened.
  */
 #ifndef KVR_CLAIM_H
 #define KVR_CLAIM_H

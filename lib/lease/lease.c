@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * lease.c - requests in flight: what they pin and the load they are.
+ * lease.c - requests in flight: their pins and their load.
  *
  *             commit            first token
  *   opened ---------> committed -----------> decoding
@@ -15,10 +15,10 @@
  * worker's average, and the last, partial block of the prompt; they count where
  * a capacity is known.
  *
- * A lease has two cells: its state, and the claim, which is what was predicted
- * when it was opened. When it finishes, the claim is compared with the report
- * (report.c). Its output blocks are then idle in the engine's cache like all
- * others, whether their hashes are known (lease_extend) or not.
+ * A lease has two cells: its state, and the claim, which has the predictions
+ * made when it was opened. When it finishes, the claim is compared with the
+ * report (report.c). The output blocks are then idle in the engine's cache like
+ * all others, whether their hashes are known (lease_extend) or not.
  *
  * A lease that has the digest of a session binds it to its worker when it is
  * committed, and refreshes the binding afterwards: affinity.c.
@@ -40,6 +40,7 @@
 #include "claim.h"
 #include "entry.h"
 #include "event_stream.h"
+#include "fit.h"
 #include "id.h"
 #include "index.h"
 #include "load.h"
@@ -186,7 +187,7 @@ prefill_end(struct kvr *k, struct lease *l)
 
 /* ------------------------------------------------------------- opening --- */
 
-/* Its worker was removed or reset: all that is left is to end it. */
+/* Was its worker removed or reset? If so it can only be ended. */
 bool
 lease_orphaned(const struct kvr *k, const struct lease *l)
 {
@@ -209,7 +210,7 @@ lease_blocks(const struct kvr *k, const struct kvr_prompt *p)
 static uint32_t
 completion_blocks(const struct kvr *k, uint32_t slot)
 {
-	double blocks = slot_at(k, slot)->completion /
+	double blocks = slot_at(k, slot)->completion / trust_ratio(k, slot) /
 	    hash_block_tokens(&k->rule) + 0.5;
 
 	return blocks > 0 && blocks < 1e6 ? (uint32_t)blocks : 0;
@@ -217,7 +218,7 @@ completion_blocks(const struct kvr *k, uint32_t slot)
 
 /*
  * Returns 0 if there is no room even for a lease: nearly every cell is pinned,
- * and those spared for leases (retain_spare) are in use.
+ * and those spared for leases (fit_spare) are in use.
  */
 uint64_t
 lease_open(struct kvr *k, const struct kvr_prompt *p,
@@ -238,6 +239,7 @@ lease_open(struct kvr *k, const struct kvr_prompt *p,
 		region_break(k); /* no region lives that long */
 		return 0;
 	}
+	scope_note(k, p->root);
 	i = cell_take(k);
 	claim = cell_take(k);
 	claim_make(k, claim, p, choice, r->affinity_ttl);
@@ -254,7 +256,7 @@ lease_open(struct kvr *k, const struct kvr_prompt *p,
 	write_once(l->claim, claim);
 	write_once(l->session, (uint32_t)(choice->session >> 32));
 	if (choice_records(choice))
-		write_once(l->node, retain_insert(k, p, slot, &how, now,
+		write_once(l->node, fit_insert(k, p, slot, &how, now,
 		    recorded));
 	ages_note(k, claim_at(k, claim), l, *recorded);
 	index_pin(k, l->node, slot, 0, now);
@@ -313,7 +315,7 @@ lease_commit(struct kvr *k, uint32_t lease, int64_t now)
 		window_fill(k, l->slot, filled);
 		affinity_bind(k, &use, now);
 	}
-	/* what events took away since was said to end there by nothing else */
+	/* events may have removed the end since: only this call marks it */
 	window_stamp(k, l->node, l->slot, (first || event_tracks(k, l->slot)) &&
 	    l->blocks == c->prompt, now);
 }
@@ -342,8 +344,8 @@ lease_first_token(struct kvr *k, uint32_t lease, int64_t now)
 
 /*
  * Whether p is the lease's prompt, possibly with more at its end. A resumed
- * prompt does not know the blocks before those it was saved with, and cannot
- * tell if less was recorded.
+ * prompt has no blocks before those it was saved with, and cannot show whether
+ * less was recorded.
  */
 bool
 lease_extends(const struct kvr *k, uint32_t lease, const struct kvr_prompt *p)
@@ -361,8 +363,8 @@ lease_extends(const struct kvr *k, uint32_t lease, const struct kvr_prompt *p)
 
 /*
  * Appends new whole blocks to the path, pinned and confirmed. Blocks between
- * what was recorded and what a resumed prompt knows remain a number, and so do
- * those after them.
+ * the recorded ones and the first of a resumed prompt remain a number, and so
+ * do all after them.
  */
 static void
 lease_grow(struct kvr *k, struct lease *l, const struct kvr_prompt *p,
@@ -375,7 +377,7 @@ lease_grow(struct kvr *k, struct lease *l, const struct kvr_prompt *p,
 
 	if ((l->flags & LEASE_UNRECORDED) == 0 && how.want > how.depth &&
 	    how.depth >= p->first) {
-		node = retain_insert(k, p, l->slot, &how, now, &recorded);
+		node = fit_insert(k, p, l->slot, &how, now, &recorded);
 		if (recorded > l->blocks) {
 			index_pin(k, node, l->slot, l->node, now);
 			write_once(l->node, node);
@@ -461,7 +463,8 @@ completion_tokens(const struct kvr *k, const struct lease *l,
     const struct kvr_report *report)
 {
 	uint64_t capacity = trust_told_room(k, l->slot);
-	uint64_t prompt = claim_at(k, l->claim)->tokens;
+	uint64_t prompt = report != NULL && report->prompt_tokens > 0
+	    ? report->prompt_tokens : claim_at(k, l->claim)->tokens;
 
 	return report != NULL && prompt <= capacity &&
 	    report->completion_tokens <= capacity - prompt
@@ -476,7 +479,8 @@ completed_blocks(const struct kvr *k, const struct lease *l,
 	const struct claim *c = claim_at(k, l->claim);
 	uint64_t tokens = completion_tokens(k, l, report);
 	uint64_t all = (uint64_t)c->prompt + c->tail + l->output;
-	double blocks = (double)(c->tokens + tokens) /
+	double blocks = ((double)c->tokens +
+	    (double)tokens / trust_ratio(k, l->slot)) /
 	    hash_block_tokens(&k->rule);
 
 	if (tokens > 0) /* up to 2^64, if the capacity is */
@@ -503,7 +507,7 @@ learn_completion(struct kvr *k, const struct lease *l,
 }
 
 /*
- * Where a capacity was told, the output takes room in it, and so do layers with
+ * Where a capacity is given, the output takes room in it, and so do layers with
  * windows.
  */
 static void
@@ -522,7 +526,7 @@ cache_completion(struct kvr *k, const struct lease *l,
 		retain_add_anonymous(k, l->slot, all - l->blocks, now);
 }
 
-/* Its prompt and its answer stay cached. */
+/* The prompt and the answer stay cached. */
 static void
 complete_lease(struct kvr *k, uint32_t lease, const struct kvr_report *report,
     int64_t now)
@@ -558,8 +562,8 @@ lease_abort(struct kvr *k, uint32_t lease)
 }
 
 /*
- * Its owner will not end it: if dispatched, it counts as finished, but when it
- * ended is not known.
+ * The owner will not end it: if dispatched, it counts as finished at an unknown
+ * time.
  */
 void
 lease_reap(struct kvr *k, uint32_t lease, int64_t now)

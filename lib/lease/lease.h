@@ -11,7 +11,7 @@
 /* Returns the lease with this id, or 0. */
 uint32_t lease_find(const struct kvr *k, uint64_t id);
 
-/* The worker of a request, and what is expected of it: filled by route.c. */
+/* The worker of a request, and the expectations: filled by route.c. */
 struct choice {
 	uint64_t worker;
 	uint32_t slot;
@@ -22,7 +22,7 @@ struct choice {
 	uint32_t usable;   /* and such that the engine can resume behind it */
 	uint64_t tokens;   /* of it, expected to be cached */
 	uint64_t best;     /* the worker with the longest overlap: longest.c, */
-	uint64_t best_tokens; /* and what is expected there */
+	uint64_t best_tokens; /* and the tokens expected there */
 	uint32_t flags;    /* of the request, resolved */
 	double cost;
 	uint64_t session;  /* to be bound when the lease is committed; or 0 */

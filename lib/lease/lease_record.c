@@ -36,5 +36,5 @@ lease_record_prompt(const struct kvr_prompt *p, uint32_t from,
 	r->parent = from == 0 ? p->root : *prompt_sequence(p, from - 1);
 	r->units = p->units;
 	r->tenant = prompt_tenant(p);
-	return prompt_sequence(p, from);
+	return r->hashes > 0 ? prompt_sequence(p, from) : NULL;
 }

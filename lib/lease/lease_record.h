@@ -8,12 +8,12 @@
 #include "journal.h"
 #include "prompt.h"
 
-/* Of a lease that is open. */
+/* The record of a lease that is open. */
 void lease_record(const struct kvr *k, uint32_t lease, uint32_t kind,
     int64_t now, struct kvr_record *r);
 /*
  * The prompt, with its sequence hashes from block `from` on, or from the first
- * that it knows. Returns these.
+ * that it has. Returns the hashes; NULL: there are none.
  */
 const uint64_t *lease_record_prompt(const struct kvr_prompt *p, uint32_t from,
     struct kvr_record *r);

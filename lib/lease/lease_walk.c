@@ -107,8 +107,8 @@ lease_reap_old(struct kvr *k, int64_t now, uint32_t budget)
 /* ------------------------------------------------------- retired slots --- */
 
 /*
- * Detaches the next leases from retired slots, so that these can be reused; the
- * leases keep their ids. False if two rounds in vain show that there are none.
+ * Detaches the next leases from retired slots, so that the slots can be reused;
+ * the leases keep their ids. False if two rounds found no such lease.
  */
 bool
 lease_detach_retired(struct kvr *k)

@@ -2,7 +2,7 @@
 /*
  * report.c - learns from the number of cached tokens an engine reports.
  *
- *   open      predicted: overlap = 9 blocks, of which 2 are in use by others
+ *   open      predicted: overlap = 9 blocks; others use 2 of them
  *   report    cached = 6 blocks
  *
  *             0 1 | 2 3 4 5 | 6 7 8 | 9 10 11
@@ -13,8 +13,8 @@
  * or missed at the age it had then (survival.c). Blocks in use were cached
  * anyway.
  *
- * WHICH REPORTS ARE EVIDENCE. Many numbers say nothing (see kvr_report(3)):
- * those of retries, of errors, of several prompts in one request; a 0 from an
+ * WHICH REPORTS ARE EVIDENCE. Many numbers prove nothing (see kvr_report(3)):
+ * numbers of retries, of errors, of several prompts in one request; a 0 from an
  * engine that never reported more, since it may not report at all; more tokens
  * than the prompt has. A missing number stands for 0 in some engines; it counts
  * as a weak 0 if numbers above 0 were seen in the same kind of response. And an
@@ -28,10 +28,13 @@
  * reports that again and again, S falls, and the reports are believed.
  *
  * BYTES. An engine counts tokens, the index bytes, and no ratio converts a
- * prefix, because text differs. But where an earlier prompt ended, its length
- * in tokens is known (the anchor of an entry), so the two can be compared
- * there: the blocks between two anchors have hit if the engine found all their
- * tokens, missed if it found none, and are no evidence otherwise.
+ * prefix, because text differs. The ratio of all prompts converts a capacity
+ * (trust.c). It is that of the text which a turn adds to the one before, since
+ * engines count more than our prompts, too, such as tools. But where an
+ * earlier prompt ended, its length in tokens is known (the anchor of an entry),
+ * so the two can be compared there: the blocks between two anchors have hit if
+ * the engine found all their tokens, missed if it found none, and are no
+ * evidence otherwise.
  */
 #include "report.h"
 
@@ -49,14 +52,16 @@ enum {
 	WINDOW_REPORTS = 16, /* their common divisor is the engine's block, */
 	KINDS_MIN = 4,       /* if they had so many different numbers */
 	ANCHOR_SLACK = 16,   /* tokens of templates at the end of a prompt */
+	TURN_TOKENS = 64,    /* fewer are mostly marks */
+	WHOLE_SHARE = 8,     /* of a first turn one in so many counts */
 	ENDPOINT_BITS = 32,
 	MUCH_TOKENS = 4096,
-	BLOCK_TOKENS = 2304  /* no engine's block is larger, if not told */
+	BLOCK_TOKENS = 2304  /* no engine's block is larger, if not given */
 };
 #define MUCH 0.25  /* of a prompt */
 #define WRONG 0.05 /* share of all reports, by assumption */
 
-/* What one report says about one request. */
+/* One report as evidence about one request. */
 struct evidence {
 	struct kvr *k;
 	const struct lease *l;
@@ -80,7 +85,7 @@ kind_of(const struct kvr_report *r)
 	    (r->flags & KVR_REPORT_STREAM);
 }
 
-/* What is known of the worker may have changed: how it is retained, too. */
+/* Knowledge of the worker may have changed, and so how it is retained. */
 static void
 decide_again(struct kvr *k, uint32_t slot)
 {
@@ -98,7 +103,7 @@ has_shown(const struct evidence *e)
 	return (e->s->shown >> e->kind & 1) != 0;
 }
 
-/* Takes the number; false if it says nothing, whoever reports it. */
+/* Takes the number; false if it proves nothing, whoever reports it. */
 static bool
 evidence_read(struct evidence *e, const struct kvr_report *r)
 {
@@ -147,8 +152,8 @@ answer_note(struct evidence *e, bool number)
 }
 
 /*
- * Counts zeros in a row. Those of a kind of response that has never had more
- * count only as long as none has.
+ * Counts zeros in a row. Zeros of a kind of response that never had more count
+ * only until some kind has had more.
  */
 static void
 zeros_note(struct evidence *e)
@@ -355,12 +360,74 @@ set_anchor(const struct evidence *e, uint64_t prompt_tokens)
 		    entry_at(e->k, entry)->anchor, (uint32_t)prompt_tokens);
 }
 
+/* The nearest place above its end where an earlier prompt has ended. */
+static struct anchor
+anchor_above(const struct evidence *e)
+{
+	struct anchor here = { e->l->node, e->l->blocks, 0 };
+	const struct entry *h;
+
+	while (here.node != 0 && !region_broken(e->k)) {
+		here.depth -= node_at(e->k, here.node)->length;
+		here.node = node_at(e->k, here.node)->parent;
+		h = entry_at(e->k, entry_find(e->k, here.node, e->l->slot));
+		here.tokens = h->anchor;
+		add_once(e->k->region->counts.steps, 1);
+		if (here.node == 0 || h->anchor != 0)
+			break;
+	}
+	return here;
+}
+
+/* Counts the rest of this prompt behind the one before it, by both. */
+static void
+count_turn(const struct evidence *e, uint64_t prompt_tokens)
+{
+	struct anchor above = anchor_above(e);
+	double estimate = (double)e->c->tokens -
+	    above.depth * hash_block_tokens(&e->k->rule);
+	double tokens = (double)prompt_tokens - (double)above.tokens;
+
+	if (above.node == 0) {
+		tokens = (double)prompt_tokens / WHOLE_SHARE;
+		estimate = (double)e->c->tokens / WHOLE_SHARE;
+	}
+	if (prompt_tokens > 0 && prompt_tokens <= UINT32_MAX &&
+	    e->c->tokens >= TURN_TOKENS && tokens > 0 &&
+	    estimate * (above.node == 0 ? WHOLE_SHARE : 1) >= TURN_TOKENS)
+		trust_count(e->k, e->l->slot, tokens, estimate);
+}
+
+/* A prompt's length in tokens is known without those that were cached. */
+static void
+learn_length(const struct evidence *e, const struct kvr_report *r)
+{
+	if (e->k->rule.unit != KVR_UNIT_BYTES ||
+	    (r->flags & KVR_REPORT_NO_EVIDENCE) != 0)
+		return;
+	count_turn(e, r->prompt_tokens);
+	set_anchor(e, r->prompt_tokens);
+}
+
 /* --------------------------------------------------------- calibration --- */
 
-static void
-calibrate_by(struct calibration *c, const struct evidence *e)
+/* As the engine counts: in byte mode by this prompt's length. */
+static uint64_t
+predicted_tokens(const struct evidence *e, const struct kvr_report *report)
 {
-	uint64_t predicted = e->c->predicted, cached = e->cached;
+	uint64_t predicted = e->c->predicted;
+
+	if (e->k->rule.unit == KVR_UNIT_BYTES && report->prompt_tokens > 0 &&
+	    report->prompt_tokens <= UINT32_MAX && e->c->tokens > 0)
+		predicted = predicted * report->prompt_tokens / e->c->tokens;
+	return predicted;
+}
+
+static void
+calibrate_by(struct calibration *c, const struct evidence *e,
+    const struct kvr_report *report)
+{
+	uint64_t predicted = predicted_tokens(e, report), cached = e->cached;
 
 	add_once(c->reports, 1);
 	add_once(c->reported, cached);
@@ -383,10 +450,10 @@ cached_tokens(const struct evidence *e, const struct kvr_report *report)
 }
 
 /*
- * Tokens found beyond what is on record, if that takes most of the capacity:
- * else they were cached before there was a record, or for another router. Less
- * than two blocks are none; nor, in byte mode, is less than an eighth of the
- * prompt: text is not even.
+ * Tokens found beyond those on record, if the record takes nearly all of the
+ * capacity: else they were cached before there was a record, or for another
+ * router. Less than two blocks do not count, nor, in byte mode, less than an
+ * eighth of the prompt: text is not even.
  */
 static double
 found_more(const struct evidence *e, const struct kvr_report *report)
@@ -397,24 +464,24 @@ found_more(const struct evidence *e, const struct kvr_report *report)
 	if (e->k->rule.unit == KVR_UNIT_BYTES &&
 	    least < (double)e->c->tokens / 8)
 		least = (double)e->c->tokens / 8;
-	return more > least && retain_fills(e->k, e->l->slot) ? more : 0;
+	return more > least && retain_fills(e->k, e->l->slot, e->c->prompt) ?
+	    more : 0;
 }
 
-/* Compares what was predicted with what was found. */
+/* Compares the prediction with the report. */
 static void
 compare_found(struct evidence *e, const struct kvr_report *report)
 {
 	bool number = report->kind == KVR_REPORT_VALUE;
 
 	if (numbers_nothing(e->k, e->l->slot))
-		return; /* which says nothing about ages */
+		return; /* which proves nothing about ages */
 	if (e->k->rule.unit == KVR_UNIT_TOKENS) {
 		if (number)
 			learn_block(e->s, report->cached_tokens);
 		compare_tokens(e, number);
 	} else {
 		compare_anchors(e);
-		set_anchor(e, report->prompt_tokens);
 	}
 	survival_update(e->k, e->l->slot);
 	e->sample.all = (double)e->c->tokens / e->weight;
@@ -423,7 +490,7 @@ compare_found(struct evidence *e, const struct kvr_report *report)
 		decide_again(e->k, e->l->slot);
 }
 
-/* What the engine said, whether it is evidence or not. */
+/* Counts the engine's numbers, whether they are evidence or not. */
 static void
 usage_count(struct calibration *seen, const struct claim *c,
     const struct kvr_report *r)
@@ -438,8 +505,8 @@ usage_count(struct calibration *seen, const struct claim *c,
 }
 
 /*
- * Learns from the report of a request that finishes. Its path must be pinned
- * still, and not yet stamped. report: NULL if there is none.
+ * Learns from the report of a request that finishes. The path must be pinned
+ * still, and not yet stamped. report may be NULL.
  */
 void
 report_take(struct kvr *k, const struct lease *l, const struct claim *c,
@@ -456,18 +523,20 @@ report_take(struct kvr *k, const struct lease *l, const struct claim *c,
 		usage_count(&k->region->counts.seen, c, report);
 	}
 	e.to = blocks < c->overlap ? (uint32_t)blocks : c->overlap;
-	if (report == NULL || !evidence_read(&e, report) ||
-	    !evidence_weigh(&e, report)) {
+	if (report != NULL && evidence_read(&e, report) &&
+	    evidence_weigh(&e, report)) {
+		compare_found(&e, report);
+		calibrate_by(&e.s->seen, &e, report);
+		calibrate_by(&k->region->counts.seen, &e, report);
+	} else {
 		add_once(e.s->seen.unreported, 1);
 		add_once(k->region->counts.seen.unreported, 1);
-		return;
 	}
-	compare_found(&e, report);
-	calibrate_by(&e.s->seen, &e);
-	calibrate_by(&k->region->counts.seen, &e);
+	if (report != NULL)
+		learn_length(&e, report);
 }
 
-/* Forgets what reports have taught: it is retained as a new worker is. */
+/* Forgets all reports: it is retained as a new worker is. */
 void
 report_forget(struct kvr *k, uint32_t slot)
 {
@@ -477,6 +546,8 @@ report_forget(struct kvr *k, uint32_t slot)
 	put_once(s->common_kinds, 0);
 	put_once(s->common, 0);
 	put_once(s->common_of, 0);
+	write_once_double(&s->usage_tokens, 0);
+	write_once_double(&s->usage_estimate, 0);
 	put_once(s->completions, 0);
 	put_once(s->completion, 0);
 	write_once(s->learnt_block, 0);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * report.h - what engines report about requests.
+ * report.h - reports of engines about requests.
  */
 #ifndef KVR_REPORT_H
 #define KVR_REPORT_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * retain.c - which entries are removed, and when; and room for new ones.
+ * retain.c - which entries are removed, and when.
  *
  * None of this is needed for correct results: an entry that is due is not live,
  * and only live entries match. It is about memory. Entries are removed for
@@ -14,9 +14,9 @@
  *
  * And for two that concern one worker, because its cache has lost something:
  *
- *   capacity  Its capacity is known, told or learnt: trust.c. What runs there
- *             and what is idle would exceed it, so the longest released goes
- *             first, as in the engine:
+ *   capacity  Its capacity is known, given or learnt: trust.c. Running and idle
+ *             blocks would exceed it, so the longest released goes first, as in
+ *             the engine:
  *
  *             idle [ a2 a1 a0 | x | b3 b2 b1 b0 ] + pinned + ahead > capacity
  *                     ^ goes first: a child precedes its parent;
@@ -29,12 +29,13 @@
  *   outlived  Since it was released, events have stored as much as the cache
  *             can hold: event.c.
  *
- * THE TTL OF AN ENTRY depends on what is known of its worker (the mode): the
- * region's TTL if nothing is; none if events name its blocks (hold.c); else the
- * idle limit, because something better than time tells what is lost.
+ * THE TTL OF AN ENTRY depends on the knowledge of its worker (the mode): the
+ * region's TTL if there is no knowledge; no TTL if events name its blocks
+ * (hold.c); else the idle limit, because something better than time shows the
+ * losses.
  *
- * A pinned entry that reaches the head of its list is taken off; it goes with
- * its last pin, unless it is stamped before. Each step takes one entry off a
+ * A pinned entry at the head of its list is unlinked; it is freed with its last
+ * pin, unless it is stamped before. Each step takes one entry off a
  * list, so the cost of reclaiming is paid for by the calls that listed entries.
  *
  * The work of one call is bounded. Orphaned and due entries are reclaimed a few
@@ -59,15 +60,13 @@
 #include "window.h"
 
 enum {
-	PASSED_MAX = 256,     /* pinned entries, when making room once */
+	PASSED_MAX = 256,     /* steps past pinned entries, to make room once */
 	EVICTIONS_MAX = 256,  /* by one call from one worker, */
 	WAITING_MAX = 64,     /* and pinned ones that it passes over */
 	NODES_EACH = 128,     /* that leave, for each entry that may expire */
 	NODES_MAX = 256,      /* that leave, until no more is evicted */
-	LEASE_CELLS = 128,    /* that prefixes leave to leases, */
-	LEASE_SHARE = 32      /* at most one in so many */
 };
-#define MOSTLY_FULL 0.75
+#define NEARLY_FULL 0.95
 
 /* The next entry that is orphaned, or due by `until`; else 0. */
 static uint32_t
@@ -84,9 +83,9 @@ retain_next(const struct kvr *k, int64_t until)
 }
 
 /*
- * What a tenant may take where several share: the oldest of the one that has
- * most. That may have less for its share than the one that asks, if all that
- * this has is pinned: then it gives nothing.
+ * The entry that a tenant may take where several share: the oldest of the
+ * tenant that has most for its share. If the tenant that asks has more, since
+ * all its entries are pinned, it gets nothing.
  */
 static uint32_t
 retain_shared(const struct kvr *k, uint32_t asks)
@@ -100,7 +99,7 @@ retain_shared(const struct kvr *k, uint32_t asks)
 	return tenant_oldest(k, tenant);
 }
 
-/* The next to evict from a full region; 0: there is none. */
+/* The next entry to evict from a full region, or 0. */
 static uint32_t
 retain_stamped(struct kvr *k, int64_t now, uint32_t asks)
 {
@@ -117,6 +116,10 @@ retain_stamped(struct kvr *k, int64_t now, uint32_t asks)
 static void
 retain_count_evicted(struct kvr *k, uint32_t entry)
 {
+	const struct entry *h = entry_at(k, entry);
+
+	if (h->node != 0 && event_tracks(k, h->slot))
+		event_crowded(k, h->slot);
 	add_once(k->region->counts.evicted_region, 1);
 	if (tenant_on(k))
 		add_once(tenant_at(k, tenant_of_entry(k, entry))->evicted, 1);
@@ -124,7 +127,7 @@ retain_count_evicted(struct kvr *k, uint32_t entry)
 
 /*
  * A pinned entry leaves the list. It is confirmed no more in a region where the
- * worker's events may begin, but stays so where they have named it.
+ * worker's events may begin.
  */
 static void
 retain_unlist(struct kvr *k, uint32_t entry)
@@ -132,8 +135,30 @@ retain_unlist(struct kvr *k, uint32_t entry)
 	struct entry *h = entry_at(k, entry);
 
 	order_remove(k, entry);
-	if (k->layout.aliases > 0 && !event_tracks(k, h->slot))
+	if (k->layout.aliases > 0)
 		write_once(h->flags, h->flags | ENTRY_UNCONFIRMED);
+}
+
+/*
+ * A full region passes over a pinned entry, which is in use now. Where events
+ * name the blocks, it becomes the youngest with those above it, so that every
+ * confirmed entry is in the list. If that was done at this very time, and where
+ * there are no events, it leaves the list.
+ */
+static void
+retain_pass_pinned(struct kvr *k, uint32_t entry, int64_t now)
+{
+	const struct entry *h = entry_at(k, entry);
+	bool named = slot_at(k, h->slot)->retired == 0 &&
+	    event_tracks(k, h->slot);
+
+	if (named && h->stamp < now) {
+		index_touch(k, h->node, h->slot, now);
+		return;
+	}
+	if (named)
+		event_crowded(k, h->slot);
+	retain_unlist(k, entry);
 }
 
 /* The entry heads a list. */
@@ -147,10 +172,8 @@ retain_reclaim_head(struct kvr *k, uint32_t entry, int64_t now)
 
 	add_once(c->steps, 1);
 	add_once(c->reclaimed, 1);
-	if (!orphan && h->node != 0 && event_tracks(k, slot))
-		event_crowded(k, slot);
 	if (h->pins > 0) {
-		retain_unlist(k, entry);
+		retain_pass_pinned(k, entry, now);
 	} else {
 		if (orphan)
 			add_once(c->orphaned, 1);
@@ -164,7 +187,7 @@ retain_reclaim_head(struct kvr *k, uint32_t entry, int64_t now)
 		order_settle(k, slot);
 }
 
-/* Reclaims the head of a list; false if there is none, or it is damaged. */
+/* Reclaims the head of a list; false if the list is empty or damaged. */
 static bool
 retain_reclaim(struct kvr *k, uint32_t entry, int64_t now)
 {
@@ -246,29 +269,40 @@ retain_reclaim_orphan(struct kvr *k)
 	    retain_reclaim(k, k->region->dead.head, 0);
 }
 
-static void
-make_room(struct kvr *k, int64_t now, uint32_t cells, uint32_t asks)
+/* Tries to have `cells` free for a tenant; pinned entries stay. */
+void
+retain_make_room_for(struct kvr *k, int64_t now, uint32_t cells, uint32_t asks)
 {
 	const struct region *r = k->region;
-	uint32_t passed = 0, before = r->free_cells;
+	uint32_t before = r->free_cells;
+	uint64_t passed = 0, steps = r->counts.steps;
 
 	while (before < cells && passed < PASSED_MAX &&
 	    retain_reclaim(k, retain_stamped(k, now, asks), now)) {
-		passed += r->free_cells == before;
+		if (r->free_cells == before)
+			passed += r->counts.steps - steps;
 		before = r->free_cells;
+		steps = r->counts.steps;
 	}
 }
 
-/* Tries to have `cells` free; pinned entries stay. */
 void
 retain_make_room(struct kvr *k, int64_t now, uint32_t cells)
 {
-	make_room(k, now, cells, TENANT_ANY);
+	retain_make_room_for(k, now, cells, TENANT_ANY);
 }
 
-/* ----------------------------------------------- what a cache has lost --- */
+/* Loads the heads of lists that an insertion for this slot will read. */
+void
+retain_prefetch(struct kvr *k, uint32_t slot, int64_t now)
+{
+	node_prefetch(k, retain_stamped(k, now, TENANT_ANY));
+	__builtin_prefetch(entry_at(k, slot_at(k, slot)->by_release.head));
+}
 
-/* Sets a worker's mode and TTL by what is known of it. */
+/* ------------------------------------------------- losses of a cache --- */
+
+/* Sets a worker's mode and TTL by the knowledge of it. */
 void
 retain_decide(struct kvr *k, uint32_t slot)
 {
@@ -278,7 +312,7 @@ retain_decide(struct kvr *k, uint32_t slot)
 	write_once(s->mode, mode);
 	put_once(s->ttl, mode == KVR_RETAIN_TTL ? region_ttl(k)
 	    : mode == KVR_RETAIN_EVENTS ? TTL_NEVER
-	    : k->region->limits.idle);
+	    : region_idle(k));
 	order_settle(k, slot);
 }
 
@@ -303,7 +337,11 @@ retain_needed(const struct kvr *k, uint32_t slot)
 static double
 retain_room(const struct kvr *k, uint32_t slot)
 {
-	return (double)trust_room(k, slot) / hash_block_tokens(&k->rule);
+	double tokens = (double)trust_room(k, slot);
+
+	if (!trust_learnt(k, slot))
+		tokens /= trust_ratio(k, slot);
+	return tokens / hash_block_tokens(&k->rule);
 }
 
 /* Blocks that a worker would have to cache beyond its capacity. */
@@ -319,12 +357,15 @@ retain_excess(const struct kvr *k, uint32_t slot)
 	return needed - (uint64_t)blocks;
 }
 
-/* Whether what is on record takes most of the worker's capacity. */
+/* Does the record nearly fill the capacity, but for a leaf that it lost? */
 bool
-retain_fills(const struct kvr *k, uint32_t slot)
+retain_fills(const struct kvr *k, uint32_t slot, uint32_t prompt)
 {
-	return (double)retain_needed(k, slot) >=
-	    MOSTLY_FULL * retain_room(k, slot);
+	uint64_t needed = retain_needed(k, slot);
+
+	if (slot_at(k, slot)->eviction == KVR_EVICT_LEAF)
+		needed += prompt;
+	return (double)needed >= NEARLY_FULL * retain_room(k, slot);
 }
 
 /* Blocks of the node at which an entry ends that it has. */
@@ -373,7 +414,7 @@ retain_outlived(const struct kvr *k, const struct slot *s, uint32_t entry)
  * stamped, or goes with its last pin.
  */
 static void
-retain_pass(struct kvr *k, const struct slot *s, uint32_t passed)
+retain_pass_idle(struct kvr *k, const struct slot *s, uint32_t passed)
 {
 	uint32_t entry = s->by_release.head;
 
@@ -385,8 +426,8 @@ retain_pass(struct kvr *k, const struct slot *s, uint32_t passed)
 }
 
 /*
- * Evicts what a worker's cache has lost, up to a limit; later calls evict the
- * rest.
+ * Evicts entries that a worker's cache has lost, up to a limit; later calls
+ * evict the rest.
  */
 void
 retain_evict_lost(struct kvr *k, uint32_t slot)
@@ -403,11 +444,11 @@ retain_evict_lost(struct kvr *k, uint32_t slot)
 		if (excess == 0 && !outlived)
 			break;
 		add_once(k->region->counts.steps, 1);
-		/* what has been idle longest is in no CPU cache */
+		/* the longest idle entry is in no CPU cache */
 		next = entry_at(k, at)->release_next;
 		node_prefetch(k, next);
 		if (entry_at(k, at)->pins > 0)
-			retain_pass(k, s, passed++);
+			retain_pass_idle(k, s, passed++);
 		else if (outlived)
 			(void)retain_shrink(k, at, UINT64_MAX);
 		else if (retain_shrink(k, at, s->eviction == KVR_EVICT_LEAF
@@ -437,195 +478,6 @@ retain_used(struct kvr *k, uint32_t slot, const struct kvr_prompt *p,
 	return fresh;
 }
 
-/* ------------------------------------------------------- making room --- */
-
-/* A path to be inserted for a slot, as far as there is room. */
-struct fitting {
-	struct kvr *k;
-	const struct kvr_prompt *p;
-	const struct insert *how;
-	uint32_t slot;
-	struct path path;
-	uint32_t missing; /* cells of entries on it */
-	uint32_t parted;  /* cells of one that is parted; the path stays */
-};
-
-/* For which room is made. */
-static uint32_t
-fit_tenant(const struct fitting *f)
-{
-	if (!tenant_on(f->k))
-		return TENANT_ANY;
-	return f->path.node != 0 ? tenant_of(f->k, f->path.node)
-	    : tenant_find(f->k, prompt_tenant(f->p));
-}
-
-/* What the request says of its tenant's share, or else another router does. */
-static void
-fit_share(const struct fitting *f, uint32_t tenant)
-{
-	uint32_t share = f->how->share != 0 ? f->how->share : f->p->share;
-
-	if (share != 0)
-		tenant_set_share(f->k, tenant, prompt_tenant(f->p), share);
-}
-
-/*
- * Cells that prefixes leave to leases, so that a request still counts as load
- * if there is no room for its prefix.
- */
-uint32_t
-retain_spare(const struct kvr *k)
-{
-	uint32_t share = k->layout.cells / LEASE_SHARE;
-
-	return share < LEASE_CELLS ? share : LEASE_CELLS;
-}
-
-static uint32_t
-fit_cells(const struct fitting *f, uint32_t want)
-{
-	uint32_t cells = index_cells(f->k, &f->path, want, f->missing);
-
-	return cells == 0 ? 0 : cells + retain_spare(f->k);
-}
-
-/* Walks the path; returns whether there is room for its first `want` blocks. */
-static bool
-fit_walk(struct fitting *f, uint32_t want)
-{
-	index_walk(f->k, f->p, want, f->how, &f->path);
-	add_once(f->k->region->counts.steps, f->path.steps);
-	/* an upper bound, which will do if cells abound */
-	want = f->parted > 0 ? f->path.depth : want;
-	f->missing = f->parted + f->path.nodes * ENTRY_CELLS_MAX;
-	if (fit_cells(f, want) <= f->k->region->free_cells)
-		return true;
-	f->missing = f->parted + index_missing(f->k, &f->path, f->slot);
-	return fit_cells(f, want) <= f->k->region->free_cells;
-}
-
-/* There is no room for `want` blocks: returns for how many there is. */
-static uint32_t
-fit_less(const struct fitting *f, uint32_t want)
-{
-	const struct path *path = &f->path;
-	uint32_t low = path->depth, high = want - 1;
-
-	if (low >= want || fit_cells(f, low) > f->k->region->free_cells) {
-		/* no room for a split or the entries: end above this node */
-		if (path->inside < node_at(f->k, path->node)->length)
-			return path->depth - path->inside;
-		return 0;
-	}
-	while (low < high) {
-		uint32_t middle = low + (high - low + 1) / 2;
-
-		if (fit_cells(f, middle) <= f->k->region->free_cells)
-			low = middle;
-		else
-			high = middle - 1;
-	}
-	return low;
-}
-
-/*
- * Making room may remove nodes of the very path. So first only the missing
- * cells are requested. If there still is no room, because the path has become
- * shorter, as many are requested as the whole prompt could need. If that fails
- * too, less of the prompt is recorded.
- */
-static uint32_t
-retain_fit(struct fitting *f, int64_t now)
-{
-	uint32_t want = f->how->want, cells, asks;
-
-	if (want == 0 || fit_walk(f, want))
-		return want;
-	if (!f->how->keep) {
-		cells = fit_cells(f, want);
-		asks = fit_tenant(f);
-		fit_share(f, asks);
-		make_room(f->k, now, cells, asks);
-		if (fit_walk(f, want))
-			return want;
-		cells += 2 + RUN_LEVELS +
-		    cell_tree_size(0, want, run_level(want));
-		make_room(f->k, now, cells, asks);
-	}
-	while (want > 0 && !region_broken(f->k) && !fit_walk(f, want))
-		want = f->how->keep ? 0 : fit_less(f, want);
-	return want;
-}
-
-/*
- * Makes room and calls index_insert. Sets *recorded to the blocks recorded, up
- * to how->want; returns the node where they end (0: no more than there were).
- */
-uint32_t
-retain_insert(struct kvr *k, const struct kvr_prompt *p, uint32_t slot,
-    const struct insert *how, int64_t now, uint32_t *recorded)
-{
-	struct fitting f;
-	uint32_t want, node;
-	bool cut;
-
-	memset(&f, 0, sizeof(f));
-	cell_prefetch(k);
-	node_prefetch(k, retain_stamped(k, now, TENANT_ANY));
-	__builtin_prefetch(entry_at(k, slot_at(k, slot)->by_release.head));
-	f.k = k;
-	f.p = p;
-	f.how = how;
-	f.slot = slot;
-	for (cut = false;; cut = true) {
-		want = retain_fit(&f, now);
-		if (cut || !index_line_full(k, &f.path))
-			break;
-		cover_cut(k, f.path.node);
-	}
-	if (cut && index_line_full(k, &f.path)) {
-		want = how->keep ? 0 : f.path.depth - f.path.inside;
-		(void)fit_walk(&f, want);
-	}
-	if (slot_at(k, slot)->mode == KVR_RETAIN_CAPACITY)
-		node_prefetch(k, slot_at(k, slot)->by_release.head);
-	*recorded = want;
-	if (want < p->blocks)
-		add_once(k->region->counts.truncated, 1);
-	if (want <= how->depth)
-		return 0;
-	node = index_insert(k, p, &f.path, want, slot, how);
-	fit_share(&f, tenant_of(k, node));
-	return node;
-}
-
-/*
- * The worker uses the part of the prompt that it holds. A node that is longer
- * is split. If there is no room for that, nothing is stamped.
- */
-void
-retain_touch(struct kvr *k, const struct kvr_prompt *p, uint32_t slot,
-    int64_t now)
-{
-	struct insert how = { .want = p->blocks };
-	struct fitting f = { .k = k, .p = p, .how = &how, .slot = slot,
-		.parted = ENTRY_CELLS_MAX };
-	uint32_t node;
-
-	if (!fit_walk(&f, how.want) && f.path.node != 0) {
-		retain_make_room(k, now, fit_cells(&f, f.path.depth));
-		if (!fit_walk(&f, how.want))
-			return;
-	}
-	node = f.path.node;
-	if (f.path.inside < node_at(k, node)->length &&
-	    cover_find(k, node, slot) != 0)
-		node = index_line_full(k, &f.path) ? node_at(k, node)->parent
-		    : index_insert(k, p, &f.path, f.path.depth, slot, &how);
-	window_stamp(k, node, slot, false, now);
-}
-
 /*
  * Idle blocks without hashes, which take room in the cache: entry.c. They are
  * of the rest, which may not have more for its share than the one that loses.
@@ -636,7 +488,7 @@ retain_add_anonymous(struct kvr *k, uint32_t slot, uint64_t blocks,
 {
 	if (blocks == 0)
 		return;
-	make_room(k, now, 1, tenant_on(k) ? 0 : TENANT_ANY);
+	retain_make_room_for(k, now, 1, tenant_on(k) ? 0 : TENANT_ANY);
 	entry_add_anonymous(k, slot, blocks < UINT32_MAX ? (uint32_t)blocks
 	    : UINT32_MAX, now);
 }

@@ -12,20 +12,17 @@ int64_t retain_next_due(const struct kvr *k);
 bool retain_due(const struct kvr *k, int64_t now);
 bool retain_drop(struct kvr *k, uint32_t slot, uint32_t most);
 bool retain_reclaim_orphan(struct kvr *k);
-uint32_t retain_spare(const struct kvr *k);
 void retain_make_room(struct kvr *k, int64_t now, uint32_t cells);
+void retain_make_room_for(struct kvr *k, int64_t now, uint32_t cells,
+    uint32_t asks);
+void retain_prefetch(struct kvr *k, uint32_t slot, int64_t now);
 void retain_evict_lost(struct kvr *k, uint32_t slot);
 uint64_t retain_used(struct kvr *k, uint32_t slot,
     const struct kvr_prompt *p, uint32_t recorded);
-bool retain_fills(const struct kvr *k, uint32_t slot);
+bool retain_fills(const struct kvr *k, uint32_t slot, uint32_t prompt);
 void retain_decide(struct kvr *k, uint32_t slot);
 /* The events of a worker cannot be followed any more. */
 void retain_degrade(struct kvr *k, uint32_t slot);
-/* A prompt was sent to a worker whose blocks events name. */
-void retain_touch(struct kvr *k, const struct kvr_prompt *p, uint32_t slot,
-    int64_t now);
-uint32_t retain_insert(struct kvr *k, const struct kvr_prompt *p,
-    uint32_t slot, const struct insert *how, int64_t now, uint32_t *recorded);
 void retain_add_anonymous(struct kvr *k, uint32_t slot, uint64_t blocks,
     int64_t now);
 

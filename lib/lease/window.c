@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * window.c - what an engine keeps of layers with sliding windows.
+ * window.c - how much an engine keeps of layers with sliding windows.
  *
  * A layer with a window of W tokens reads the W - 1 before each. So to resume
  * behind p cached tokens an engine needs all p of its full layers, but only the
@@ -10,12 +10,12 @@
  *	sliding                 -----|    -----|
  *	                             ^ an earlier prompt ended here
  *
- * Which tails it keeps is its mode. FULL: all, nothing here matters. DENSE: it
- * keeps all blocks of these layers, in one memory with the others, so that a
- * prompt takes as much room as it has layers. BOUNDARY: only the tails where
- * prompts ended, and where a prompt left an earlier one; what is cached between
- * two of these cannot be used. DUAL: the same, in a memory of its own that may
- * be smaller or larger than the other one.
+ * The mode decides which tails it keeps. FULL: all, nothing here matters.
+ * DENSE: it keeps all blocks of sliding layers, in one memory with the others,
+ * so that a prompt takes as much room as it has layers. BOUNDARY: only the
+ * tails where prompts ended, and where a prompt left an earlier one; blocks
+ * cached between two such places cannot be used. DUAL: the same, in a memory of
+ * its own that may be smaller or larger than the other one.
  *
  * MARKS. With the last two modes it must be known where prompts ended, also if
  * the path goes on there. So the entry of such a worker that ends there is
@@ -29,26 +29,26 @@
  *
  * DENSE needs to know only whether the engine still has the end of a path, of
  * an answer or of a prompt. So the entry there is marked as WHOLE, and nothing
- * above it. That mark keeps nothing apart.
+ * above it. This mark keeps no entries apart.
  *
- * Where a prompt leaves what its worker had, the engine finds the full layers
- * cached and has computed the tail again, so that is marked too: it is where
- * the first entry above ends that was there before.
+ * Where a prompt leaves the blocks that its worker had, the engine finds the
+ * full layers cached and has computed the tail again, so that place is marked
+ * too: it is where the first entry above ends that was there before.
  *
- * EVENTS say which blocks of the full layers there are (hold.c), and nothing of
- * where prompts ended. A request marks its end while it holds the path, and the
- * mark stays if that is stored meanwhile. Of prompts that other routers sent
- * there are only runs of blocks that are stored by one batch, each behind the
- * one before: their ends are marked, and where they part from what was there.
- * What is stored a block at a time is an answer, and so is what is stored
- * behind the end of a request that runs. An engine that computes a long prompt
- * in parts says so in several batches: there is a mark too many at each. Where
- * DENSE goes by events, a path is whole from when its end is stored until that
- * is removed.
+ * EVENTS name the blocks of the full layers (hold.c), and not the places where
+ * prompts ended. A request marks its end while it holds the path, and the mark
+ * stays if that is stored meanwhile. Prompts that other routers sent are seen
+ * only as runs of blocks that are stored by one batch, each behind the one
+ * before: marks are set at their ends, and where they part from blocks that
+ * were there. Blocks that are stored one at a time are an answer, and so are
+ * blocks stored behind the end of a request that runs. An engine that computes
+ * a long prompt in parts reports it in several batches: each leaves a mark too
+ * many. Where DENSE goes by events, a path is whole from when its end is stored
+ * until that is removed.
  *
  * ROOM. Blocks of sliding layers take room in the cache of the others, and are
  * evicted in the same order. They are listed as outputs are that have no
- * hashes (entry_add_anonymous). Those of running requests are counted.
+ * hashes (entry_add_anonymous). Blocks of running requests are counted.
  */
 #include "window.h"
 
@@ -86,7 +86,7 @@ window_get(const struct kvr *k, uint32_t slot, struct kvr_worker *facts)
 	facts->window_mode = read_once(w->mode);
 }
 
-/* What damage made impossible. */
+/* Mends a mode that damage made impossible. */
 void
 window_mend(struct kvr *k, uint32_t slot)
 {
@@ -98,7 +98,7 @@ window_mend(struct kvr *k, uint32_t slot)
 
 /* --------------------------------------------------------------- marks --- */
 
-/* What covers a node; links are steps of the call. */
+/* The entry that covers a node; links are steps of the call. */
 static uint32_t
 seek_counted(struct kvr *k, uint32_t node, uint32_t slot)
 {
@@ -110,9 +110,9 @@ seek_counted(struct kvr *k, uint32_t node, uint32_t slot)
 }
 
 /*
- * Where a path leaves what its worker had before: the first node up whose entry
- * is confirmed; 0: it had nothing. It is not stamped yet. Where nothing covers
- * an heir, nothing from further down covers its parent.
+ * Where a path leaves the blocks that its worker had: the first node up whose
+ * entry is confirmed; 0: it had nothing. It is not stamped yet. Where nothing
+ * covers an heir, nothing from further down covers its parent.
  */
 static uint32_t
 find_parting(struct kvr *k, uint32_t node, uint32_t slot)
@@ -200,8 +200,8 @@ stamp_end(struct kvr *k, uint32_t node, uint32_t slot, uint32_t left, bool ends,
 
 /*
  * Where events name the blocks, a request adds none: it uses those on its path
- * that are held. Its own end is marked all the same, and stays if it is stored
- * while the request runs.
+ * that are held. The request's end is marked all the same, and stays if it is
+ * stored while the request runs.
  */
 void
 window_stamp(struct kvr *k, uint32_t node, uint32_t slot, bool ends,
@@ -280,7 +280,7 @@ layer_blocks(const struct kvr *k, const struct window *w, double tokens)
 	return tokens * w->layers / PERCENT / hash_block_tokens(&k->rule);
 }
 
-/* Of a prompt, in whole blocks of the engine. */
+/* The tail of a prompt, in whole blocks of the engine. */
 static double
 tail_tokens(const struct kvr *k, uint32_t slot, double prompt)
 {
@@ -309,8 +309,8 @@ window_running(const struct kvr *k, uint32_t slot)
 }
 
 /*
- * Blocks that sliding layers keep of a request that has ended, `fresh` tokens
- * of which were computed, in the memory of the others.
+ * Blocks that sliding layers keep of a request that has ended and computed
+ * `fresh` tokens, in the memory of the others.
  */
 uint32_t
 window_kept(const struct kvr *k, uint32_t slot, uint64_t prompt,
@@ -329,9 +329,9 @@ window_kept(const struct kvr *k, uint32_t slot, uint64_t prompt,
 
 /*
  * DUAL: a prompt brings a tail to their memory, or less if less is computed.
- * Whenever a quarter of it has been filled, the time is noted. What was
- * released before the last of four notes is lost: a whole memory has been
- * filled since, up to a quarter more.
+ * Whenever a quarter of it has been filled, the time is noted. Blocks released
+ * before the last of four notes are lost: a whole memory has been filled since,
+ * up to a quarter more.
  */
 void
 window_fill(struct kvr *k, uint32_t slot, uint64_t fresh)

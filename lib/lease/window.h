@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * window.h - what an engine keeps of layers with sliding windows.
+ * window.h - how much an engine keeps of layers with sliding windows.
  */
 #ifndef KVR_WINDOW_H
 #define KVR_WINDOW_H
@@ -23,7 +23,7 @@ void window_stamp(struct kvr *k, uint32_t node, uint32_t slot, bool ends,
 struct window_run {
 	uint64_t tokens;
 	bool begun;   /* some of it is on record */
-	bool prompt;  /* it is not the answer to what runs */
+	bool prompt;  /* it is not the answer to a running request */
 	bool goes_on; /* the next event belongs to it */
 	bool many;    /* blocks */
 };
@@ -31,10 +31,10 @@ struct window_run {
 /* The next event stores so many blocks of so many tokens. */
 void window_count(struct window_run *run, uint64_t blocks, uint64_t tokens,
     bool goes_on);
-/* Its blocks will be on record at this place: is it a prompt? */
+/* Blocks will be recorded at this place: are they a prompt? */
 void window_begin(struct kvr *k, uint32_t slot, const struct insert *how,
     struct window_run *run);
-/* Stamps them, and marks ends and partings of which no lease here tells. */
+/* Stamps them, and marks ends and partings that no lease here has marked. */
 void window_store(struct kvr *k, uint32_t node, uint32_t slot,
     const struct window_run *run, int64_t now);
 

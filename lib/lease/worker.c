@@ -63,7 +63,7 @@ slot_take(struct kvr *k, uint32_t *slot)
 	return KVR_OK;
 }
 
-/* What a worker keeps across resets. */
+/* The part of a worker that resets keep. */
 struct incarnation {
 	uint64_t identity;
 	uint32_t name, rank, dp_group;
@@ -325,7 +325,7 @@ worker_overloaded(const struct kvr *k, uint32_t slot)
 
 /* ------------------------------------------------------------- recover --- */
 
-/* What damage made impossible becomes what a worker is by default. */
+/* Facts that damage made impossible take their defaults. */
 static void
 mend_facts(struct kvr *k, uint32_t slot)
 {

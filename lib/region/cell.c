@@ -97,7 +97,7 @@ magazine_from_tree(struct kvr *k, uint32_t top, struct tree *t)
 	}
 }
 
-/* Prefetches what breaking up the tree on top will read. */
+/* Prefetches the cells that breaking up the tree on top will read. */
 void
 cell_prefetch(const struct kvr *k)
 {

@@ -2,7 +2,7 @@
 /*
  * format.h - the region: one flat piece of memory that holds an index.
  *
- * THE IDEA. All that an index knows is in one contiguous region of fixed size.
+ * THE IDEA. All state of an index is in one contiguous region of fixed size.
  * Internal links are 32-bit cell numbers, never pointers, so the region may be
  * private, shared, or mapped at another address in every process; a stale link
  * still points inside.
@@ -12,14 +12,15 @@
  *   | header | 2 x W |   W   | bindings   | buckets | buckets | 64 B each |
  *   | seats  |       |       | aliases    |         |         |           |
  *   |        |       |       | journal    |         |         |           |
- *   |        |       |       | peers      |         |         | tenants   |
+ *   |        |       |       | user area  |         |         | tenants   |
  *   +--------+-------+-------+------------+---------+---------+-----------+
  *    durable: options, secret, workers      disposable: a cache of hints
  *
  * Bindings of sessions (affinity.c) are hints too, but need nothing else: they
  * are kept when the rest is emptied after a death. So is the journal, in which
- * others read what was done (journal.c), and the report on them (peers.c).
- * Aliases are the engines' own names of blocks: alias.c. Tenants share a full
+ * others read all changes (journal.c).
+ * The user area is the caller's: nothing here reads it. Aliases are the
+ * engines' own names of blocks: alias.c. Tenants share a full
  * region: tenant.c.
  *
  * CELLS all have one size, so memory never fragments. A cell is
@@ -39,8 +40,8 @@
  *
  * SEATS are the handles that may write: seat.c.
  *
- * READERS do without the lock: a seqlock (seq below) tells them whether what
- * they read is consistent. If not, they retry, and take the lock after a few
+ * READERS do without the lock: a seqlock (seq below) shows whether they have
+ * read a consistent state. If not, they retry, and take the lock after a few
  * attempts (txn.c).
  *
  * These structs are the format of a region file: any change to them must raise
@@ -84,8 +85,9 @@ enum {
 enum cell_kind { CELL_FREE, CELL_TREE, CELL_NODE, CELL_ENTRY, CELL_LEASE };
 
 /*
- * What a match reads of an entry. word: the slot and two flags. The pair of a
- * node's only entry is stored in the node; several pairs are stored in groups.
+ * A match reads only a pair of an entry: its stamp and a word, which has the
+ * slot and two flags. The pair of a node's only entry is stored in the node;
+ * several pairs are stored in groups.
  */
 enum {
 	WORD_SLOT = 0x1fff,  /* KVR_WORKERS_MAX * SLOTS_PER_WORKER - 1 */
@@ -103,14 +105,17 @@ struct node {
 	uint64_t prev;     /* sequence hash before the first, or the root */
 	uint32_t first;    /* low half of the first block's hash */
 	uint32_t parent;   /* node, 0: begins at the root */
-	uint32_t heir;     /* child: what holds it holds this too; or 0 */
+	uint32_t heir;     /* child: its holders hold this too; or 0 */
 	uint32_t run;      /* topmost piece */
 	uint32_t begin;    /* the run is [begin, begin + length) of the tree */
 	uint32_t length;   /* blocks; at least 1 */
 	uint32_t entries; /* one holder: its entry; more: groups' top */
 	uint16_t word;     /* one holder: its pair */
 	uint16_t children; /* number of them, or CHILDREN_MANY for good */
-	int64_t stamp;
+	union {
+		int64_t stamp;  /* one holder */
+		uint64_t slots; /* more: which may be among them: entry.c */
+	};
 };
 
 struct group {
@@ -154,7 +159,7 @@ enum lease_flags {
 	LEASE_UNRECORDED = 4, /* its prefix must not be recorded */
 	LEASE_DETACHED = 8,   /* from its slot: its worker is gone */
 	LEASE_PREFILLING = 16, /* its prefill is booked: rate.c */
-	LEASE_SILENT = 32     /* its first token will not be told */
+	LEASE_SILENT = 32     /* no call will report its first token */
 };
 
 struct lease {
@@ -175,7 +180,7 @@ struct lease {
 };
 
 enum { AGE_PARTS = 3 };
-/* The second cell of a lease: what was predicted when it was opened. */
+/* The second cell of a lease: the predictions when it was opened. */
 struct claim {
 	uint32_t session;  /* lower half of the session's digest; or 0 */
 	uint8_t kind;      /* CELL_FREE: it is in no bucket */
@@ -233,7 +238,7 @@ struct calibration {
 	uint64_t usage_prompt, usage_cached;
 };
 
-/* What an engine keeps of layers with windows: window.c. */
+/* How an engine keeps layers with sliding windows: window.c. */
 enum { WINDOW_QUARTERS = 4 };
 struct window {
 	uint64_t capacity;   /* tokens in memory of their own; or 0 */
@@ -241,7 +246,7 @@ struct window {
 	uint16_t layers;     /* for one without a window, in hundredths */
 	uint8_t mode;        /* enum kvr_window */
 	uint8_t reserved;
-	/* DUAL: tokens of tails since the first of these times, each one a */
+	/* DUAL: tokens of tails since the first of the times, each one a */
 	uint64_t filled;     /* quarter of that memory before the next one */
 	uint64_t clock[WINDOW_QUARTERS];
 };
@@ -295,8 +300,8 @@ struct slot {
 	int64_t last_first;  /* time of the latest first token */
 	double rate_tokens, rate_seconds; /* of recent prefill */
 	uint32_t common;     /* divisor of the latest cached tokens, */
-	uint32_t common_of;  /* and the number of these reports */
-	uint64_t silent;     /* of prefill: of leases that tell no end of it */
+	uint32_t common_of;  /* and the number of such reports */
+	uint64_t silent;     /* of prefill whose end no lease reports */
 	uint64_t prompt_tokens, predicted_tokens;
 	uint64_t reading;    /* tokens of the prompts of open leases */
 
@@ -305,7 +310,9 @@ struct slot {
 	uint64_t completions; /* number reported */
 	uint64_t common_kinds; /* values in `common`: a bit each, by hash */
 	uint64_t best_tokens; /* as predicted_tokens, where there was most */
-	uint64_t spare[3];   /* fills the line */
+	/* tokens of prompts by reports, and as the index estimates them */
+	double usage_tokens, usage_estimate;
+	uint64_t spare;      /* fills the line */
 
 	struct window window; /* also read without the lock */
 };
@@ -322,16 +329,16 @@ struct survival {
 	float likely[AGES]; /* S minus its value when nothing is known */
 
 	/* by which capacity the worker goes in AUTO: trust.c */
-	float missed;      /* share of what was predicted by it, lately */
+	float missed;      /* share of its predictions, lately */
 	float judged;      /* reports in that share */
 	float more;        /* found beyond it, as a share of prompts */
 	float pad;
 	uint64_t room;     /* learnt capacity in force, tokens; 0: none */
 
-	/* what a missing number and a zero mean: numbers.c */
+	/* the meaning of a missing number and of a zero: numbers.c */
 	uint16_t numbers[ANSWER_KINDS]; /* the latest answers of a kind */
 	uint8_t young;     /* the first quarter of ages asked for; or 0 */
-	uint8_t doubted;   /* why the told capacity is not believed, or 0 */
+	uint8_t doubted;   /* why a given capacity is not believed, or 0 */
 	uint16_t zeros;    /* in a row, though more was predicted */
 
 };
@@ -345,7 +352,7 @@ struct stack {
 	uint32_t n, pad;
 };
 
-/* What a worker's events have said, by tier: event_stream.c. */
+/* Counts of a worker's events, by tier: event_stream.c. */
 enum { TIERS = 2 };
 enum copies {
 	COPIES_NONE,    /* nothing was stored in this life */
@@ -354,9 +361,10 @@ enum copies {
 };
 struct stream {
 	uint64_t next;       /* sequence number of the next batch, */
-	uint64_t pieces;     /* of which so many pieces were applied: */
+	uint64_t pieces;     /* pieces of it that were applied: */
 	                     /* event_piece.c */
-	uint64_t begun;      /* if there are any: its digest, or 0 */
+	uint64_t begun;      /* if there are any: its digest, or 0, */
+	uint64_t cut;        /* and that of its events as they were cut */
 	uint64_t first, last; /* digests of batch 0 and of next - 1; or 0 */
 	int64_t heard;       /* time of the last batch; -1: none */
 	uint64_t held[TIERS]; /* blocks of the engine, */
@@ -364,18 +372,23 @@ struct stream {
 	uint64_t evicted[TIERS]; /* and how many went since it began */
 	uint64_t batches, stored, removed, refused;
 	uint64_t cleared, restarts, lost, orphans;
-	uint64_t crowded;    /* entries that left a full region, */
+	uint64_t unseen;     /* blocks of scopes that no prompt had had */
+	uint64_t full;       /* `most` of the GPU when removals set in; or 0 */
+	int64_t until;       /* its caller lives until then; 0: it may */
+	uint64_t crowded;    /* entries that left a full region */
 	uint32_t block_tokens; /* of its blocks; 0: not known */
 	uint8_t state;       /* enum kvr_events_state */
-	uint8_t uncounted;   /* 1: `held` is not what it has */
-	uint8_t copies;      /* what its aliases' are: enum copies */
-	uint8_t lacks;       /* 1: one did in this life: not all is held */
-	uint32_t life;       /* of its aliases: hold.c; 0: they say nothing */
+	uint8_t uncounted;   /* 1: `held` is not exact */
+	uint8_t copies;      /* of its aliases: enum copies */
+	uint8_t lacks;       /* 1: in this life, too: not all is held */
+	uint32_t life;       /* of its aliases: hold.c; 0: they are void */
 	uint32_t aliases;    /* of that life */
+	uint32_t cause;      /* enum kvr_events_cause, of `degraded` */
+	uint32_t reserved;
 };
 _Static_assert(sizeof(struct stream) % 8 == 0, "words follow streams");
 
-/* What an engine calls a block: alias.c. What a search reads comes first. */
+/* An engine's name of a block: alias.c. A search reads its first fields. */
 struct alias {
 	uint64_t name;       /* the engine's hash of it */
 	uint32_t next;       /* in the bucket, or the next free one */
@@ -440,20 +453,12 @@ struct binding {
 };
 _Static_assert(sizeof(struct binding) == 32, "as kvr_affinity(3) says");
 
-/* What is known of routers on other machines: peers.c. */
-struct peer_table {
-	uint64_t digest;   /* of what follows; another: it is not whole */
-	int64_t at;        /* -1: there is no report */
-	uint32_t connected, peers;
-	uint64_t rows;
-	uint64_t dropped[KVR_DROP_REASONS];
-	uint64_t unused[7];
-	struct kvr_peer row[KVR_PEERS_MAX];
+/* A line of the area that is the caller's. */
+struct user_line {
+	unsigned char bytes[CELL];
 };
-_Static_assert(sizeof(struct kvr_peer) == 144, "a row of the format");
-_Static_assert(sizeof(struct peer_table) == 147 * CELL, "it is whole lines");
 
-/* What cells are charged to: tenant.c. Number 0 is all without a row. */
+/* Cells are charged to it: tenant.c. Number 0 has all without a row. */
 struct tenant {
 	uint64_t digest;   /* of its name; 0: it has none */
 	struct list by_stamp; /* its entries that are on a list by stamp */
@@ -494,17 +499,17 @@ struct layout {
 	uint64_t streams_at, stacks_at;
 	uint64_t due_at, stamped_at, due_winner_at, stamped_winner_at;
 	uint64_t bindings_at, aliases_at, alias_buckets_at;
-	uint64_t journal_at, journal_bytes, peers_at;
+	uint64_t journal_at, journal_bytes, user_at, user_bytes;
 	uint64_t node_buckets_at, entry_buckets_at, cells_at;
 	uint64_t tenants_at, tenant_winner_at, belonging_at, end;
 	uint32_t slots, names, name_buckets, leaves;
 	uint32_t node_buckets, entry_buckets, cells, seats;
 	uint32_t bindings, aliases;
 	uint32_t tenants;    /* rows but the first; 0: there is no table */
-	uint32_t tenant_leaves; /* rows, and what fills the tournament */
+	uint32_t tenant_leaves; /* rows, and those that fill the tournament */
 };
 
-/* What makes hashes comparable; what attach checks; sealed by a checksum. */
+/* The rule of hashes, and all that attach checks; sealed by a checksum. */
 struct seal {
 	uint64_t magic;
 	uint32_t version;
@@ -517,11 +522,16 @@ struct seal {
 	uint64_t journal_bytes;
 	uint64_t event_blocks;
 	uint64_t tenants;
+	uint64_t user_bytes;
 	struct hash_rule rule;
 	uint64_t table_key[12]; /* never leaves the region */
 	struct layout layout;
 };
 
+/* The default limits, in nanoseconds. */
+#define TTL_USUAL (INT64_C(120) * 1000000000)
+#define LEASE_LIMIT_USUAL (INT64_C(7 * 86400) * 1000000000)
+#define IDLE_LIMIT_USUAL (INT64_C(86400) * 1000000000)
 /* Options that a handle which opens the region may change: options.c. */
 struct limits {
 	int64_t ttl, lease, idle;
@@ -542,6 +552,8 @@ struct counts {
 	uint64_t steps, cells, reclaimed; /* of the current writing call; */
 	uint64_t gained;     /* blocks that a worker did not have before it */
 };
+
+enum { SCOPES = 2048 };      /* bits for those that prompts had */
 
 struct region {
 	struct seal seal;
@@ -598,7 +610,9 @@ struct region {
 	uint32_t alias_free; /* stack of free aliases */
 	uint32_t alias_fresh; /* aliases from here on were never used */
 	uint32_t alias_sweep; /* looked at last for dead ones, */
-	uint32_t alias_dead; /* of which there are so many */
+	uint32_t alias_dead; /* so many of them are left */
+	int64_t events_due;  /* no `until` is before; 0: there are none */
+	uint64_t scopes[SCOPES / 64]; /* bits: a prompt has had them */
 	struct counts counts;
 };
 

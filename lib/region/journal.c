@@ -27,22 +27,22 @@
  *	                                         commit is wrong: not done yet
  *
  * OVERWRITTEN. If a word that was read is of a later lap, the fences order that
- * writer's `reserved` before the reader's second look at it, which then says
- * so: it is more than a ring ahead of the position. As in the seqlock (txn.c),
- * nothing that was read is believed before that.
+ * writer's `reserved` before the reader's second look at it, which then finds
+ * it more than a ring ahead of the position. As in the seqlock (txn.c), nothing
+ * that was read is believed before that.
  *
  * DEAD OR LATE. A writer may die or be stopped anywhere. Before the store to
  * `head` it has done nothing: the next one begins at the same head, and
  * `reserved` may be too far ahead by one record, which loses an old one. After
  * it, its record has its numbers, and so its length and its time, but no valid
- * commit: a reader skips it when it is 100 ms old, or of 100 ms later, as
- * after the clock has begun anew. Without the lock `head` can
- * go round while a writer sleeps. When it wakes, it writes its hashes and its
- * commit over what is newer by then. No order of stores helps against that, and
- * waiting for it would let one sleeper stop all. So `check` is a digest of the
- * numbers and the position, and `commit` one of `check` and the hashes: what is
- * of two records has neither, and is lost. Hashes are random words, and parts
- * of two chains have one sum by accident only.
+ * commit: a reader skips it when it is 100 ms old, or of 100 ms later, as after
+ * the clock has begun anew. Without the lock `head` can go round while a writer
+ * sleeps. When it wakes, it writes its hashes and its commit over newer
+ * records. No order of stores helps against that, and waiting for it would let
+ * one sleeper stop all. So `check` is a digest of the numbers and the position,
+ * and `commit` one of `check` and the hashes: a mixture of two records has
+ * neither, and is lost. Hashes are random words, and parts of two chains have
+ * one sum by accident only.
  *
  * DISTRUST. The ring's size and place are the handle's own. Whatever stands in
  * it, lengths are bounded by a quarter of the ring and places by the ring.
@@ -138,7 +138,7 @@ word_at(const struct kvr *k, uint64_t position, uint64_t *left)
 /* ------------------------------------------------------------- writing --- */
 
 /*
- * Two words at a time: copying is most of what a record costs. As with two
+ * Two words at a time: copying is most of the cost of a record. As with two
  * relaxed stores, a reader may see one word without the other. C has no such
  * store, and a plain one would be a race: hence the instruction.
  */
@@ -218,7 +218,7 @@ journal_head(const struct kvr *k)
 	    memory_order_acquire) & ~(uint64_t)(CELL - 1);
 }
 
-/* Readers of what is overwritten now will notice. */
+/* Readers will notice that their records are overwritten. */
 static void
 reserve_space(struct kvr *k, uint64_t head, uint64_t length)
 {
@@ -293,11 +293,10 @@ journal_put(struct kvr *k, struct kvr_record *r)
 void
 journal_clear(struct kvr *k)
 {
-	struct kvr_record r;
+	struct kvr_record r = { .kind = KVR_RECORD_CLEAR,
+		.at = k->region->clock };
 
-	memset(&r, 0, sizeof(r));
-	r.kind = KVR_RECORD_CLEAR;
-	r.at = k->region->clock;
+	journal_recover(k);
 	journal_put(k, &r);
 }
 
@@ -322,7 +321,7 @@ get_words(const struct kvr *k, uint64_t position, uint64_t n, uint64_t *to,
 	return sum;
 }
 
-/* May what was read from this position on have been overwritten? */
+/* May words have been overwritten that were read from this position on? */
 static bool
 is_overwritten(const struct kvr *k, uint64_t position)
 {
@@ -360,7 +359,7 @@ get_numbers(const struct kvr *k, uint64_t position, struct kvr_record *r,
 	return length_of(lines, r->hashes) <= longest_record(k) ? lines : 0;
 }
 
-/* Of two times, either of which may be any number. */
+/* The distance of two times, which may be any numbers. */
 static uint64_t
 time_apart(int64_t a, int64_t b)
 {

@@ -18,7 +18,7 @@ struct journal_place {
 	uint32_t hashes;
 };
 
-/* Can an option say so? */
+/* Is it valid as an option? */
 static inline bool
 journal_bytes_ok(uint64_t bytes)
 {
@@ -35,8 +35,8 @@ journal_on(const struct kvr *k)
 }
 
 /*
- * Takes a place and writes all but the hashes; r->hashes falls to what there is
- * room for. Needs the lock. The region has a journal.
+ * Takes a place and writes all but the hashes; r->hashes falls to as many as
+ * have room. Needs the lock. The region has a journal.
  */
 void journal_begin(struct kvr *k, struct kvr_record *r,
     struct journal_place *place);
@@ -58,7 +58,7 @@ uint64_t journal_head(const struct kvr *k);
 bool journal_sound(const struct kvr *k);
 void journal_recover(struct kvr *k);
 
-/* Of a new region. */
+/* The head of a new region. */
 #define JOURNAL_FIRST ((uint64_t)CELL)
 /* No head comes here: at a GB each second that takes 194 years. */
 #define JOURNAL_LAST (UINT64_MAX / 3 & ~(uint64_t)(CELL - 1))

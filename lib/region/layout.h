@@ -4,8 +4,7 @@
  *
  *	name      member of struct kvr; where it begins is name_at of the layout
  *	type      of an element
- *	count     of elements, by the layout l and, before cells are counted,
- *	          the options o and the bytes of the region
+ *	count     of elements, by the layout l
  *	align     LINE: it begins a cache line
  *	begin     CLEAR: a new region has zeros there; else KEEP
  */
@@ -22,9 +21,6 @@ struct load_row {
 	char bytes[8 * sizeof(double) + 5 * sizeof(uint64_t) +
 	    2 * sizeof(uint32_t)];
 };
-
-/* From that size on 9 kB for a report on other machines do not matter. */
-enum { PEERS_REGION = 1 << 20 };
 
 #define LAYOUT_FIXED(ROW) \
 	ROW(seats, struct seat, l->seats, LINE, CLEAR) \
@@ -52,10 +48,10 @@ enum { PEERS_REGION = 1 << 20 };
 	    : l->tenant_leaves, WORD, KEEP) \
 	ROW(journal, uint64_t, l->journal_bytes / sizeof(uint64_t), \
 	    LINE, CLEAR) \
-	ROW(peers, struct peer_table, l->journal_bytes > 0 || \
-	    bytes >= PEERS_REGION, WORD, KEEP)
+	ROW(user, struct user_line, (l->user_bytes + CELL - 1) / CELL, \
+	    LINE, CLEAR)
 
-/* Those whose sizes depend on the number of cells. */
+/* Arrays whose sizes depend on the number of cells. */
 #define LAYOUT_CELLS(ROW) \
 	ROW(node_buckets, uint32_t, l->node_buckets, LINE, KEEP) \
 	ROW(entry_buckets, uint32_t, l->entry_buckets, LINE, KEEP) \

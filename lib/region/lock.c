@@ -11,9 +11,9 @@
  *   | WAITERS | HUNGRY | turn of seat  | seat, or 0 |
  *   +---------+--------+---------------+------------+
  *
- * A SEAT belongs to one handle at a time and says whether that handle's process
- * lives (seat.c). Its turn counts its handles, so a word that names a turn that
- * is over names a dead owner, whichever handle has the seat now.
+ * A SEAT belongs to one handle at a time and shows whether that handle's
+ * process lives (seat.c). The turn counts its handles, so a word that names a
+ * turn that is over names a dead owner, whichever handle has the seat now.
  *
  *                   lock: 0 to me (one compare-and-swap)
  *      +------+ ------------------------------------------> +--------+
@@ -39,7 +39,7 @@
  *     was in the middle of a change, and repairs the index: txn.c.
  *
  * ORDER. A running thread finds a free lock sooner than one that has to be
- * woken. That keeps the lock busy, but a sleeper could lose for ever. After
+ * woken. So the lock is always busy, but a sleeper could lose for ever. After
  * PATIENCE wake-ups in vain it sets HUNGRY: then newcomers that may wait leave
  * a free lock to sleepers, which the kernel wakes in the order of arrival, and
  * sleep themselves. They do so once, for 4 ms: a hungry process that
@@ -54,6 +54,9 @@
  * CALLS THAT MAY WAIT BRIEFLY wait for LOCK_BRIEF_NS. Once one has done so in
  * vain, they are as those that may not wait, until one of them gets the lock: a
  * stopped owner delays a handle once, however many calls are made meanwhile.
+ *
+ * THE CLOCK is read here, although the library else takes `now` as an argument:
+ * a call that waits has to end in time however often it is woken in vain.
  *
  * DISTRUST. Any process that can write the region can write anything into the
  * word. It can take the lock away from its owner, so that two processes change

@@ -6,16 +6,14 @@
  * while a writer changes it. It serves two purposes:
  *
  *   a writer died    Its lock is taken over (lock.c). Even: it had not begun,
- *                    or was done. Odd: what it left is not a valid index; it
- *                    is emptied.
- *   a reader reads   without the lock, and accepts what it read if the number
+ *                    or was done. Odd: the index is not valid; it is emptied.
+ *   a reader reads   without the lock, and accepts the result if the number
  *                    was even before and is unchanged after: txn.c.
  */
 #include "region.h"
 
 #include "journal.h"
 #include "layout.h"
-#include "peers.h"
 #include "seat.h"
 #include "table.h"
 #include "tenant.h"
@@ -25,7 +23,8 @@
 
 #define MAGIC UINT64_C(0x6b76726f75746521) /* "kvroute!" */
 #define UNMADE UINT64_C(0x756e6d6164653f3f) /* "unmade??": being formatted */
-enum { FORMAT_VERSION = 28, BYTE_ORDER_MARK = 0x01020304, MIN_CELLS = 64 };
+enum { FORMAT_VERSION = 30, BYTE_ORDER_MARK = 0x01020304, MIN_CELLS = 64,
+	LIMITS_LOOKS = 16 };
 
 /* ------------------------------------------------------------- layout --- */
 
@@ -71,6 +70,7 @@ layout_fixed(struct layout *l, const struct kvr_options *o, uint64_t bytes)
 	    l->tenant_leaves *= 2)
 		continue;
 	l->journal_bytes = o->journal_bytes;
+	l->user_bytes = o->user_bytes;
 	LAYOUT_FIXED(LAY)
 	return at;
 }
@@ -160,8 +160,6 @@ handle_open(struct kvr *k, struct region *r, const struct seal *seal)
 	k->kind = seal->kind;
 	LAYOUT_FIXED(OPEN)
 	LAYOUT_CELLS(OPEN)
-	if (l->peers_at == l->node_buckets_at)
-		k->peers = NULL;
 	loads_open(k);
 	k->rule = seal->rule;
 	memcpy(k->table_key, seal->table_key, sizeof(k->table_key));
@@ -211,10 +209,38 @@ region_limits(const struct kvr_options *o, const struct layout *layout)
 	return l;
 }
 
+/* A mixture of two writes has another digest: then the reader looks again. */
 bool
-region_limits_sound(const struct limits *l)
+region_limits_get(const struct kvr *k, struct limits *l)
 {
-	return l->digest == XXH3_64bits(l, offsetof(struct limits, digest));
+	uint32_t looks = LIMITS_LOOKS;
+
+	do
+		read_once_words(l, &k->region->limits, sizeof(*l));
+	while (l->digest != XXH3_64bits(l, offsetof(struct limits, digest)) &&
+	    --looks > 0);
+	return looks > 0;
+}
+
+bool
+region_limits_sound(const struct kvr *k)
+{
+	struct limits l;
+
+	return region_limits_get(k, &l);
+}
+
+void
+region_limits_recover(struct kvr *k)
+{
+	const struct kvr_options o = { .ttl_ns = TTL_USUAL,
+		.lease_limit_ns = LEASE_LIMIT_USUAL,
+		.idle_limit_ns = IDLE_LIMIT_USUAL,
+		.max_prompt_blocks = KVR_AUTO };
+	struct limits l = region_limits(&o, &k->layout);
+
+	if (!region_limits_sound(k))
+		write_once_words(&k->region->limits, &l, sizeof(l));
 }
 
 static void
@@ -227,6 +253,7 @@ seal_fill(struct seal *s, const struct kvr_options *o, const uint64_t *key)
 	s->journal_bytes = o->journal_bytes;
 	s->event_blocks = o->event_blocks;
 	s->tenants = o->tenants;
+	s->user_bytes = o->user_bytes;
 	memcpy(s->table_key, key, sizeof(s->table_key));
 }
 
@@ -250,7 +277,7 @@ seal_close(struct region *r)
 		memset(k->name, 0, (size_t)(count) * sizeof(type));
 
 static void
-arrays_clear(struct kvr *k, uint64_t bytes)
+arrays_clear(struct kvr *k)
 {
 	const struct layout *l = &k->layout;
 
@@ -293,10 +320,9 @@ region_format(const struct region_begin *b, void *memory, uint64_t bytes,
 	memset(&k, 0, sizeof(k));
 	k.own = &own;
 	handle_open(&k, r, &r->seal);
-	arrays_clear(&k, bytes);
+	arrays_clear(&k);
 	if (layout.aliases > 0)
 		memset(k.aliases, 0, sizeof(struct alias));
-	peers_empty(&k);
 	for (i = 0; i < layout.slots; i++)
 		k.loads.gate[i] = GATE_FREE;
 	names_init(&k);
@@ -305,7 +331,7 @@ region_format(const struct region_begin *b, void *memory, uint64_t bytes,
 	return KVR_OK;
 }
 
-/* Whether what begins like this was left by a process that died formatting. */
+/* Has a process that died while it formatted left such a beginning? */
 bool
 region_unmade(const void *head, size_t bytes)
 {
@@ -341,7 +367,8 @@ layout_sound(const struct seal *s)
 	    s->affinity_entries > KVR_AFFINITY_ENTRIES_MAX ||
 	    !journal_bytes_ok(s->journal_bytes) ||
 	    s->event_blocks > KVR_EVENT_BLOCKS_MAX ||
-	    s->tenants > KVR_TENANTS_MAX)
+	    s->tenants > KVR_TENANTS_MAX ||
+	    s->user_bytes > KVR_USER_BYTES_MAX)
 		return false;
 	memset(&o, 0, sizeof(o));
 	o.max_workers = s->max_workers;
@@ -349,14 +376,15 @@ layout_sound(const struct seal *s)
 	o.journal_bytes = s->journal_bytes;
 	o.event_blocks = s->event_blocks;
 	o.tenants = (uint32_t)s->tenants;
+	o.user_bytes = s->user_bytes;
 	return region_layout(&o, s->bytes, &layout) == KVR_OK &&
 	    memcmp(&layout, &s->layout, sizeof(layout)) == 0;
 }
 
 /*
- * What region_format writes is read only once the magic number is there. The
- * seal is not trusted before its checksum is verified. It is read once: a
- * writer may change it after it has been found good.
+ * The magic number, which region_format writes last, is read first. The seal is
+ * not trusted before its checksum is verified. It is read once: a writer may
+ * change it after it has been found good.
  */
 int
 region_attach(void *memory, uint64_t bytes, struct kvr *k)
@@ -423,7 +451,7 @@ slot_empty(struct slot *s)
 	put_once(s->over_blocks, 0);
 }
 
-/* Resets what choices read of a slot. */
+/* Resets the figures of a slot that choices read. */
 static void
 load_empty(struct kvr *k, uint32_t slot)
 {

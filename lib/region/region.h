@@ -10,13 +10,13 @@
 #include "word.h"
 
 /*
- * What a choice reads of every worker, one array per quantity, so that choosing
- * among thousands touches as little memory as possible. Copies of slot fields,
- * made by load_publish.
+ * The figures of workers that a choice reads, one array per quantity, so that
+ * choosing among thousands touches as little memory as possible. load_publish
+ * copies them from fields of slots.
  */
 struct loads {
 	double *prefill;    /* tokens that are booked, */
-	double *booked;     /* of them, those that will be told to end */
+	double *booked;     /* of them, those whose end will be reported */
 	double *blocks;
 	uint64_t *id;       /* of the worker; 0: the slot has none */
 	uint64_t *identity; /* keyed hash of name and rank: breaks ties */
@@ -33,7 +33,7 @@ struct loads {
 };
 
 /*
- * What of a handle is in memory that a child after fork finds zero: seat.c.
+ * The part of a handle that a child finds zero after fork: seat.c.
  */
 struct own {
 	uint32_t here;         /* 0: another process made the handle */
@@ -69,7 +69,7 @@ struct kvr {
 	struct alias *aliases;  /* [aliases + 1], the first blank: alias.c */
 	uint32_t *alias_buckets; /* [aliases] */
 	uint64_t *journal;  /* the ring; see journal.c */
-	struct peer_table *peers; /* or NULL: peers.c */
+	struct user_line *user; /* not ours: kvr_user_area */
 	uint32_t *node_buckets, *entry_buckets;
 	union cell *cells;
 	struct tenant *tenants; /* [tenant_leaves], if there is a table */
@@ -81,14 +81,14 @@ struct kvr {
 	size_t mapped_bytes;
 	int fd;             /* of the mapping, or -1 */
 
-	/* its seat, and what it needs to know of others: seat.c */
+	/* its seat, and how it sees those of others: seat.c */
 	uint32_t kind;      /* enum region_kind */
 	uint32_t me;        /* the lock word while it is owner; 0: no seat */
 	int64_t wait_ns;    /* LOCK_WAIT_NS */
 	struct seat *seats;
 	struct own *own;
 	uint64_t process, room; /* this process, as in struct seat */
-	uint64_t holder;    /* what its seat says */
+	uint64_t holder;    /* as in its seat */
 	int gate;           /* the lock file of the region, or -1: gate.c */
 	int seat_fd;        /* holds the lock of its seat, or -1; */
 	void *seat_map;     /* or this does, or NULL */
@@ -139,7 +139,7 @@ slot_at(const struct kvr *k, uint32_t i)
 	return &k->slots[i < k->layout.slots ? i : 0];
 }
 
-/* Can a caller have set what this source said? */
+/* Can a caller have set the load of this source? */
 static inline bool
 outside_sound(const struct outside *o, uint32_t source)
 {
@@ -245,13 +245,25 @@ horizon_of(const struct kvr *k, uint32_t slot, int64_t now)
 	return (int64_t)((uint64_t)now - (uint64_t)slot_at(k, slot)->ttl);
 }
 
+/* A limit of time; one that no call can have set never ends. */
+static inline int64_t
+bounded_time(int64_t ns)
+{
+	return ns < 0 || ns > TTL_NEVER ? TTL_NEVER : ns;
+}
+
 /* The TTL of workers without one of their own. */
 static inline int64_t
 region_ttl(const struct kvr *k)
 {
-	int64_t ttl = read_once(k->region->limits.ttl);
+	return bounded_time(read_once(k->region->limits.ttl));
+}
 
-	return ttl < 0 || ttl > TTL_NEVER ? TTL_NEVER : ttl;
+/* The TTL of workers that are retained by something better than time. */
+static inline int64_t
+region_idle(const struct kvr *k)
+{
+	return bounded_time(read_once(k->region->limits.idle));
 }
 
 /*
@@ -269,10 +281,14 @@ links_at(const struct kvr *k, uint32_t top, uint32_t level, uint32_t i)
 
 int region_layout(const struct kvr_options *o, uint64_t bytes,
     struct layout *out);
-/* Those that a region of this layout has by these options. */
+/* The limits that a region of this layout has by such options. */
 struct limits region_limits(const struct kvr_options *o,
     const struct layout *layout);
-bool region_limits_sound(const struct limits *l);
+/* Reads without the lock; false: they are damaged, or a writer stopped. */
+bool region_limits_get(const struct kvr *k, struct limits *l);
+bool region_limits_sound(const struct kvr *k);
+/* Damaged limits give way to the default ones. */
+void region_limits_recover(struct kvr *k);
 /*
  * The contents of a new region, complete and checked: see options.c. rule: with
  * its secret.

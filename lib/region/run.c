@@ -265,7 +265,7 @@ span_meets(struct span s, uint32_t first, uint32_t last)
 }
 
 /*
- * Frees a piece (number `at` of its level) and what is below it, as far as they
+ * Frees a piece (number `at` of its level) and those below it, as far as they
  * served `had` and do not serve `keep`.
  */
 static void

@@ -19,14 +19,14 @@
  *            and shows it to each container. Where a child can have inherited
  *            it, the process must live too, as below.
  *   memory   of the caller. The pid must exist, not be a zombie, and have
- *            started when the seat says, as pids are used again. Pids mean
+ *            started at the time in the seat, as pids are used again. Pids mean
  *            something in one PID namespace only: the region keeps the number
  *            of its namespace, and processes of another one are refused.
- *   private  has one seat and no question.
+ *   private  has one seat, whose process lives.
  *
- * What cannot be found out counts as alive: /proc may be missing or that of
- * another namespace, and then pids alone count. Where even the namespace is not
- * known, pids mean nothing.
+ * In doubt a process counts as alive: /proc may be missing or that of another
+ * namespace, and then pids alone count. Where even the namespace is not known,
+ * pids mean nothing.
  *
  * AFTER FORK a child has the memory of a handle but not its life: the lock
  * would name its parent, and private memory is a copy that another thread may
@@ -53,7 +53,7 @@ enum {
 
 /* --------------------------------------------------------- a process --- */
 
-/* What /proc says of a process. */
+/* A process as /proc describes it. */
 struct status {
 	bool ended;    /* a zombie, all of it */
 	uint64_t start; /* low bits of its start time */

@@ -2,9 +2,9 @@
 /*
  * table.c - chained hash tables: of nodes, and of entries and leases.
  *
- * A region has room for buckets in proportion to its cells. What is live is
- * often a small part of that, and if it were scattered over all buckets, each
- * lookup would wait for memory. So a table uses only as many buckets as it has
+ * A region has room for buckets in proportion to its cells. The live cells are
+ * often a small part, and if they were scattered over all buckets, each lookup
+ * would wait for memory. So a table uses only as many buckets as it has
  * needed so far, and grows by one at a time: linear hashing (Litwin, "Linear
  * hashing: a new tool for file and table addressing", 1980; Larson, "Dynamic
  * hash tables", 1988). The bucket is the low bits of a hash, one bit less where
@@ -12,10 +12,10 @@
  * that it had been part of:
  *
  *	5 used   000 001 010 011 100         x01, x10 and x11 are whole
- *	6 used   000 001 010 011 100 101     001 gave what ends in 101
+ *	6 used   000 001 010 011 100 101     001 gave those that end in 101
  *
  * It shrinks only when the region is emptied. Reading without the lock is as
- * safe as elsewhere: what a growing table shows is discarded.
+ * safe as elsewhere: a reader discards all that it saw in a growing table.
  */
 #include "table.h"
 
@@ -143,7 +143,7 @@ place_of_entry(const struct kvr *k, uint32_t node, uint32_t slot)
 	return bucket_at(hash_of_entry(k, node, slot), k->layout.entry_buckets);
 }
 
-/* What hashes to a place still has the bits that are used now. */
+/* The bits that are used now are a part of those of the place. */
 uint32_t
 bucket_of_place(const struct kvr *k, uint32_t place)
 {
@@ -157,7 +157,7 @@ _Static_assert(offsetof(struct node, next) == offsetof(struct entry, next) &&
     offsetof(struct node, kind) == offsetof(struct lease, kind),
     "members of a chain begin alike");
 
-/* What is not in its bucket, or too far down, has been damaged. */
+/* A member that is not in its bucket, or too far down, has been damaged. */
 void
 bucket_remove(struct kvr *k, uint32_t *head, uint32_t member)
 {
@@ -176,7 +176,7 @@ bucket_remove(struct kvr *k, uint32_t *head, uint32_t member)
 
 /* -------------------------------------------------------------- growing --- */
 
-/* Of a node, an entry or a lease. */
+/* The hash of a node, an entry or a lease. */
 static uint32_t
 hash_of_cell(const struct kvr *k, uint32_t i)
 {
@@ -189,7 +189,7 @@ hash_of_cell(const struct kvr *k, uint32_t i)
 	return hash_of_entry(k, c->entry.node, c->entry.slot);
 }
 
-/* Adds the bucket `last`, and moves to it what belongs there; order stays. */
+/* Adds the bucket `last`, and moves its members there; order stays. */
 static void
 table_split(struct kvr *k, const struct table *t, uint32_t last)
 {

@@ -13,8 +13,8 @@ uint32_t bucket_of_entry(const struct kvr *k, uint32_t node, uint32_t slot);
 uint32_t bucket_of_lease(const struct kvr *k, uint64_t number);
 
 /*
- * A place is what the bucket is once the table has grown to its full size; it
- * never changes. Until then several places share a bucket.
+ * A place is the bucket in a table that has grown to its full size; it never
+ * changes. Until then several places share a bucket.
  */
 uint32_t place_of_entry(const struct kvr *k, uint32_t node, uint32_t slot);
 uint32_t bucket_of_place(const struct kvr *k, uint32_t place);

@@ -2,13 +2,13 @@
 /*
  * tenant.c - tenants share a region that is full.
  *
- * THE IDEA. A full region evicts what was stamped longest ago: one client with
+ * THE IDEA. A full region evicts the entry stamped longest ago: one client with
  * long prompts drives out all others. So each cell of a node or an entry is
  * charged to a tenant, and the tenant that has most for its share loses its
  * oldest entry. Nothing is reserved: until the region is full each tenant takes
- * what there is, and what some do not need others have. If all want more than
- * there is, they end at equal fills; one that wants less than that loses
- * nothing.
+ * as much as it needs, and room that some do not need is used by others. If all
+ * need more than there is, they end at equal fills; a tenant that needs less
+ * than that loses nothing.
  *
  *	            share   cells   fill = cells / share
  *	tenant 1    100     2,000   20
@@ -17,14 +17,14 @@
  *
  * A NODE'S TENANT. Prompts of two scopes share no node, and the tenant is part
  * of the scope. So a whole tree is one tenant's: the first node takes it from
- * its prompt, each further one from its parent. This is what makes it right to
- * evict by tenants: the list of a tenant is in order of stamps, as those of
+ * its prompt, each further one from its parent. So it is right to evict by
+ * tenants: the list of a tenant is in order of stamps, as those of
  * workers are, so a child precedes its parent in it (index.c), and no entry is
- * left without the one above. Hence also the limits: prompts of one scope
- * cannot be told apart, and prompts without a tenant are of the rest, number 0.
+ * left without the one above. Hence also the limits: prompts of one scope have
+ * one tenant, and prompts without a tenant belong to the rest, number 0.
  *
  * The list of a tenant has the same entries as the lists by stamp of all slots,
- * dead ones too, and is doubly linked. Its links need 8 bytes a cell, which an
+ * dead ones too, and is doubly linked. The links need 8 bytes a cell, which an
  * entry has not left: they are beside the cells, and only in regions that are
  * shared.
  *
@@ -61,7 +61,7 @@ side_at(const struct kvr *k, uint32_t i)
 	return (i >= leaves ? i - leaves : k->tenant_winner[i]) & (leaves - 1);
 }
 
-/* Of equal ones, the first. */
+/* The first of equal ones. */
 static uint32_t
 winner_of(const struct kvr *k, uint32_t match)
 {
@@ -205,7 +205,7 @@ tenant_take_node(struct kvr *k, uint32_t node, uint32_t tenant)
 		write_once(belonging_at(k, node)->tenant, tenant);
 }
 
-/* As numbers without a sign, also what was given back. */
+/* Cells that were given back are added as a number without a sign. */
 void
 tenant_charge_cells(struct kvr *k, uint32_t tenant, uint32_t cells)
 {
@@ -221,7 +221,7 @@ list_of(const struct kvr *k, uint32_t entry)
 	return &tenant_at(k, tenant_of_entry(k, entry))->by_stamp;
 }
 
-/* What points at the entry behind this one; older 0: at the first. */
+/* The link to the entry behind this one; older 0: to the first. */
 static uint32_t *
 link_to_younger(const struct kvr *k, struct list *l, uint32_t older)
 {

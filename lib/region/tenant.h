@@ -7,7 +7,7 @@
 
 #include "region.h"
 
-/* Takes part where a tenant does, and is none of them. */
+/* Stands for any tenant, where one is asked for. */
 #define TENANT_ANY UINT32_MAX
 
 static inline bool
@@ -28,7 +28,7 @@ belonging_at(const struct kvr *k, uint32_t cell)
 	return &k->belonging[cell < k->layout.cells ? cell : 0];
 }
 
-/* Of a node. */
+/* The tenant of a node. */
 static inline uint32_t
 tenant_of(const struct kvr *k, uint32_t node)
 {
@@ -38,7 +38,7 @@ tenant_of(const struct kvr *k, uint32_t node)
 	return node != 0 && tenant <= k->layout.tenants ? tenant : 0;
 }
 
-/* Of an entry: its node's. Output without hashes is of the rest. */
+/* An entry has its node's. Output without hashes belongs to the rest. */
 static inline uint32_t
 tenant_of_entry(const struct kvr *k, uint32_t entry)
 {
@@ -57,7 +57,7 @@ void tenant_set_share(struct kvr *k, uint32_t tenant, uint64_t digest,
     uint32_t share);
 /* Cells for its share, in units of no matter; never 0. */
 uint64_t tenant_fill(const struct tenant *t);
-/* The one with most for its share, of those that have something to lose. */
+/* Among tenants with something to lose, the one with most for its share. */
 uint32_t tenant_fullest(const struct kvr *k);
 /* The next that it loses; 0: nothing. */
 uint32_t tenant_oldest(const struct kvr *k, uint32_t tenant);
@@ -86,7 +86,7 @@ tenant_take(struct kvr *k, uint32_t node, uint32_t other)
 		tenant_take_node(k, node, tenant_of(k, other));
 }
 
-/* What was changed took cells, or gave some back: `free` were before. */
+/* Charges the cells of a change; `free` were free before it. */
 static inline void
 tenant_charge(struct kvr *k, uint32_t tenant, uint32_t free)
 {

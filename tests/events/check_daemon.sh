@@ -153,6 +153,71 @@ case_two_ranks_at_one_endpoint()
 	is lines "$(grep -c 'the ranks 0 and 1 are both at' "$out")" 1
 }
 
+# Ports change hands when ranks start again: their blocks do not.
+case_a_rank_at_another_ranks_endpoint()
+{
+	begin
+	engine_up
+	daemon_up
+	tell wait
+	tell send 0 "$v1"
+	until_state '^complete next 1 .* removed 1 '
+	engine_down
+	engine_up
+	tell wait
+	tell send 0 "${v1%00}01"
+	until_state '^degraded next 1 .* removed 1 '
+	until_counter reason rank
+	until_has 'rank 1 is at .* now'
+	engine_down
+	engine_up
+	tell wait
+	tell send 0 "93cb41d954fc41${v1#93cb41d954fc40}"
+	until_state '^complete next 1 .* restarts 1 '
+}
+
+# PUB WORD...: the same for another engine, which is led by 5 and 6.
+tell_second()
+{
+	echo "$*" >&5
+	read -r ok <&6 && [ "$ok" = ok ] || echo "second publisher: $*: $ok"
+}
+
+# Each rank has a stream of its own.
+case_a_rank_that_loses_a_batch()
+{
+	begin
+	region add a:1
+	engine_up
+	mkfifo "$scratch/in2" "$scratch/answers2"
+	timeout 900 "$build/publisher" "ipc://$scratch/pub2" \
+	    < "$scratch/in2" > "$scratch/answers2" 3>&- 4<&- &
+	second=$!
+	exec 5> "$scratch/in2" 6< "$scratch/answers2"
+	echo "{ \"workers\": [ { \"worker\": \"a\", \"events\": \"$pub\" },
+	    { \"worker\": \"a\", \"rank\": 1,
+	    \"events\": \"ipc://$scratch/pub2\" } ] }" > "$conf"
+	daemon_up 5>&- 6<&-
+	tell wait
+	tell_second wait
+	send 0
+	tell_second send 0 "${v1%00}01"
+	until_state '^complete next 1 '
+	keep 1
+	send 2
+	tell_second send 1 "${v1%00}01"
+	until_state '^degraded next 3 .* lost 1'
+	until_true 60 ranks_state a:1 '^complete next 2 .* lost 0' ||
+	    state a:1
+	exec 5>&- 6<&-
+	wait "$second" || echo "second publisher: exit $?"
+}
+
+ranks_state()
+{
+	state "$1" | grep -q "$2"
+}
+
 case_an_address_of_ipv6()
 {
 	if ! grep -q '^0\{31\}1 ' /proc/net/if_inet6 2> /dev/null; then
@@ -415,6 +480,59 @@ case_the_daemon_is_restarted_without_replay()
 	tell wait
 	send 3
 	until_state '^degraded next 4 .* restarts 0 lost 1'
+}
+
+# It has published as many batches as the one before: its number is no evidence.
+case_the_engine_restarts_without_replay()
+{
+	begin
+	engine_up
+	daemon_up
+	tell wait
+	send 0
+	send 1
+	until_state '^complete next 2 '
+	engine_down
+	life=2
+	engine_up
+	keep 0
+	keep 1
+	tell wait
+	send 2
+	until_state '^degraded next 3 '
+	until_counter reason reconnect
+	tell send 3 "$v1"
+	until_state '^complete next 4 '
+}
+
+# Its workers are believed for as long as its lease runs.
+case_a_daemon_that_dies()
+{
+	begin
+	configure ', "lease_s": 1'
+	engine_up
+	daemon_up
+	tell wait
+	send 0
+	until_state '^complete next 1 '
+	sleep 2
+	region observe a:0
+	until_state '^complete next 1 '
+	daemon_down KILL
+	until_true 60 is_given_up || state
+	# it comes back too late
+	daemon_up
+	tell wait
+	send 1
+	until_state '^degraded next 2 '
+	until_counter reason silent
+}
+
+# A router routes a request, and so notices it.
+is_given_up()
+{
+	region observe a:0
+	has_state '^degraded next 1 '
 }
 
 # How many replays run, and how many were asked for.
@@ -1113,6 +1231,7 @@ case_configurations()
 	  { "worker": "g", "events": "tcp://h:1", "engine": "tgi" },
 	  { "worker": "h", "events": "tcp://h:1", "mode": "fast" },
 	  { "worker": "h", "events": "tcp://h:1", "sliding": true },
+	  { "worker": "h", "events": "tcp://h:1", "pages_mb": 0 },
 	  { "worker": "i", "events": "tcp://h:1", "ranks": 0 },
 	  { "worker": "j", "events": "tcp://h:1", "colour": "red" },
 	  { "worker": "k", "events": "tcp://h:65535", "ranks": 2 },
@@ -1153,6 +1272,7 @@ case_configurations()
 	    'b: "events" is missing' 'c: .* to which the engine binds' \
 	    'd: "events" is tcp' 'e: .* no port' 'f: .* a socket for each' \
 	    'g: "engine" is one of' 'h: "mode" is' 'h: "sliding" is full, boundary' \
+	    'h: "pages_mb" is a number from 1 to' \
 	    'i: "ranks" is a number from 1 to 1024' 'j: there is no "colour"' \
 	    'k: .* endpoints with ports' 'l: rank 1 is there twice' \
 	    'm: .*"id" there' 'n: only SGLang' 'o: rank 0 is there twice' \
@@ -1161,10 +1281,10 @@ case_configurations()
 	    't: only Dynamo' 'u: "topic" is missing' 'v: "topic" is no' \
 	    'w: .* "login"' 'z: only a server of NATS' 'x: .* not nats://h:1/a' 'y: .* host or port' \
 	    'A: rank 1 is at the endpoint of another one' \
-	    'entry 33: it is no object' 'there is no "wokers"'; do
+	    'entry 34: it is no object' 'there is no "wokers"'; do
 		grep -q -- "$sentence" "$out" || echo "not said: $sentence"
 	done
-	[ "$(wc -l < "$out")" -eq 30 ] || cat "$out"
+	[ "$(wc -l < "$out")" -eq 31 ] || cat "$out"
 	echo '{ "workers": [' > "$conf"
 	"$events" -c "$conf" --check > "$out" 2>&1 && echo 'exit 0'
 	grep -q 'line 2: it is cut' "$out" || cat "$out"

@@ -10,12 +10,12 @@
 build=$1
 engine='' reader=''
 
-# [option ...] - an engine of one rank with 40 blocks.
+# [option ...] - an engine of one rank with 40 blocks, and one of nothing.
 engine_up()
 {
 	rm -f "$scratch/port"
 	${KVR_UNDER:-} "$build/kvroute-engine" --for 900 --scale 0.01 \
-	    --capacity 640 --events "$pub" --events-replay "$back" "$@" \
+	    --capacity 656 --events "$pub" --events-replay "$back" "$@" \
 	    > "$scratch/port" 2> "$scratch/log" &
 	engine=$!
 	until_true 60 test -s "$scratch/port" || echo 'it does not start'

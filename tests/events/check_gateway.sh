@@ -12,7 +12,7 @@ gateways='' engine='' user=''
 
 finish()
 {
-	[ -z "$user" ] || { kill "$user"; wait "$user"; }
+	[ -z "$user" ] || { kill "$user"; wait "$user" 2> /dev/null; }
 	gateways_down
 	[ -z "$engine" ] || { kill "$engine"; wait "$engine" 2> /dev/null; }
 	user='' engine=''

@@ -16,13 +16,13 @@ status=$scratch/status
 
 # ---------------------------------------------------------------- programs ---
 
-# [option ...] - four engines of 22 blocks each.
+# [option ...] - four engines of 22 blocks each, and one that holds nothing.
 engines_up()
 {
 	rm -f "$scratch/ports" "$index" "$scratch"/*.log
 	pids='' daemon='' gateways=''
 	"$build/kvroute-engine" --engines 4 --for 3600 --scale 0.001 \
-	    --capacity 352 --events "$pub" --events-replay "$back" "$@" \
+	    --capacity 368 --events "$pub" --events-replay "$back" "$@" \
 	    > "$scratch/ports" 2> "$scratch/engines.log" &
 	pids=$!
 	until_true 60 all_ports || echo 'the engines do not start'
@@ -451,24 +451,31 @@ all_heard()
 	done
 }
 
-# Each engine publishes something that is not, and then something that is.
-lose_some()
+# Each engine computes a new prompt.
+compute_new()
 {
-	tell_engines 'fault?kind=lose&seconds=600'
 	fresh "$1"
 	for port in $ports; do
 		curl -sf -m 30 "http://127.0.0.1:$port/v1/completions" \
 		    -d "@$scratch/body" > "$scratch/answer" ||
 		    echo "engine $port: no answer"
 	done
+}
+
+# Each engine publishes something that is not, and then something that is.
+lose_some()
+{
+	tell_engines 'fault?kind=lose&seconds=600'
+	compute_new "$1"
 	tell_engines 'fault?kind=none'
 	settle || echo 'not drained'
 }
 
-# The whole cache is gone, and an event reports it.
+# The whole cache is gone, and the next batch of events reports it.
 clear_all()
 {
 	tell_engines flush_cache
+	compute_new 90
 	settle || echo 'not drained'
 }
 

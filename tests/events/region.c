@@ -8,6 +8,7 @@
  *   region FILE remove WORKER:RANK
  *   region FILE reset WORKER:RANK
  *   region FILE off WORKER:RANK       ends its stream
+ *   region FILE observe WORKER:RANK   has it serve a prompt
  *   region FILE state WORKER:RANK     prints how its events stand
  *   region FILE window WORKER:RANK    prints its sliding window, if one is
  *                                     learnt
@@ -162,6 +163,18 @@ match(void)
 }
 
 static void
+observe(uint64_t id)
+{
+	static const uint32_t tokens[2 * BLOCK] = { 7 };
+	struct kvr_prompt *p;
+
+	must(kvr_prompt_new(k, &p), "prompt");
+	must(kvr_prompt_set_tokens(p, NULL, tokens, 2 * BLOCK), "prompt");
+	must(kvr_observe(k, p, id, kvr_clock_now(), 0, NULL), "observe");
+	kvr_prompt_free(p);
+}
+
+static void
 obey(const char *what, char *worker)
 {
 	uint64_t id;
@@ -188,6 +201,8 @@ obey(const char *what, char *worker)
 		must(kvr_worker_reset(k, find(worker), &id), what);
 	else if (strcmp(what, "off") == 0)
 		must(kvr_events_off(k, find(worker)), what);
+	else if (strcmp(what, "observe") == 0)
+		observe(find(worker));
 	else if (strcmp(what, "state") == 0)
 		state(find(worker));
 	else if (strcmp(what, "window") == 0)

@@ -49,7 +49,7 @@ joins(uint32_t rank)
 	const struct conf_stream conf = entry(rank);
 
 	ck_assert(hub_add(&hub, "region", k, &conf));
-	hub_look(&hub, now);
+	hub_look(&hub, true, now);
 }
 
 /* The log is no part of the tests. */
@@ -258,7 +258,7 @@ START_TEST(a_worker_that_the_region_has_later)
 	tells(&first);
 	worker(1);
 	now += INT64_C(2000000000);
-	hub_look(&hub, now);
+	hub_look(&hub, true, now);
 	add(EVENT_STORED, 1);
 	tells(&first);
 	ck_state(1, "degraded next 2 stored 2 held 0 restarts 0");

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "target.h"
+#include "tell.h"
 
 enum { BLOCK = 4, PAGES = 64 };
 
@@ -261,7 +262,7 @@ START_TEST(scope_of_a_first_page)
 }
 END_TEST
 
-/* A new process knows the blocks, but no page that ended within one. */
+/* A new process finds the blocks, but no page that ended within one. */
 START_TEST(a_daemon_that_is_younger)
 {
 	stored("abcdef", 0);
@@ -288,8 +289,11 @@ START_TEST(only_what_is_applied)
 	say(EVENT_STORED, "ab", 0);
 	ck_assert_int_eq(give_as(0), TARGET_APPLIED); /* as before */
 	ck_assert_uint_eq(target.counts.duplicates, 1);
-	stored("abcd", 2);
+	stored("abcd", 2); /* a duplicate forgets no page */
+	ck_assert_uint_eq(has("abcd"), 1);
+	removed("abcd", 0);
 	ck_assert_uint_eq(has("abcd"), 0);
+	ck_assert_uint_eq(target.pages.kept, 0);
 	ck_assert_uint_eq(target.counts.orphans, 0);
 	events[n_events++] = (struct event){ .size = sizeof(events[0]),
 	    .kind = EVENT_CLEARED };
@@ -329,6 +333,81 @@ START_TEST(tables_grow)
 }
 END_TEST
 
+/* At its largest size it forgets all, and counts the forgotten pages. */
+START_TEST(tables_are_bounded)
+{
+	enum { MOST = 200 << 10, STORED = 20000 };
+	struct pages_arrays arrays = { .hashes = NULL };
+	struct pages *table = &target.pages;
+	uint64_t name;
+
+	ck_assert_uint_eq(pages_bytes(table), 0);
+	table->most = MOST;
+	for (name = 1; name <= STORED; name++) {
+		struct pages_event e = { .names = &name, .n = 1,
+			.tokens = tokens };
+
+		ck_assert(pages_store(table, 1, &e, &arrays));
+	}
+	ck_assert_uint_gt(pages_bytes(table), MOST / 4);
+	ck_assert_uint_le(pages_bytes(table), MOST);
+	ck_assert_uint_gt(table->kept, 0);
+	ck_assert_uint_eq(table->kept + table->forgotten, STORED);
+	pages_arrays_free(&arrays);
+}
+END_TEST
+
+/* In the middle of an event, too. */
+START_TEST(one_event_fills_the_table)
+{
+	char text[PAGES];
+	uint32_t i;
+
+	target.pages.most = 1;
+	memset(text, 'a', sizeof(text));
+	text[PAGES - 1] = '\0';
+	for (i = 0; i < 30; i++) {
+		text[0] = (char)(1 + i);
+		stored(text, 0);
+	}
+	ck_assert_uint_gt(target.pages.forgotten, 0);
+	ck_assert_uint_le(target.pages.kept, 1024);
+	ck_assert_uint_eq(has(text), (PAGES - 1) / BLOCK);
+}
+END_TEST
+
+/* The report on a stream that no prompt can match. */
+START_TEST(scopes_of_no_prompt)
+{
+	struct tell_use use = { .reason = NULL };
+	uint32_t i;
+
+	each = BLOCK;
+	for (i = 0; i < 600; i++) {
+		say(EVENT_STORED, "abcdefgh", 0)->salt.n = 4;
+		give();
+	}
+	ck_assert_uint_eq(target.counts.unseen, 1200);
+	ck_assert_uint_eq(target.counts.unseen_row, 1200);
+	tell_use(&use, &target, NULL);
+	ck_assert(use.reason == NULL); /* nor are there prompts */
+	ck_assert_uint_eq(has("abcd"), 0);
+	ck_assert_int_eq(kvr_observe(k, p, target.id, kvr_clock_now(), 0,
+	    NULL), KVR_OK);
+	say(EVENT_STORED, "abcdefgh", 0)->salt.n = 4;
+	give();
+	tell_use(&use, &target, NULL);
+	ck_assert_str_eq(tell_state(&target, &use).name, "unusable");
+	ck_assert_str_eq(tell_state(&target, &use).reason, "scope");
+	ck_assert_ptr_nonnull(strstr(tell_reason("scope"), "adapter"));
+	stored("abcdefgh", 0);
+	tell_use(&use, &target, NULL);
+	ck_assert_str_eq(tell_state(&target, &use).name, "complete");
+	ck_assert_uint_eq(target.counts.unseen_row, 0);
+	ck_assert_uint_eq(target.counts.unseen, 1202);
+}
+END_TEST
+
 Suite *suite_pages(void);
 
 Suite *
@@ -347,6 +426,9 @@ suite_pages(void)
 	tcase_add_test(t, a_daemon_that_is_younger);
 	tcase_add_test(t, only_what_is_applied);
 	tcase_add_test(t, tables_grow);
+	tcase_add_test(t, scopes_of_no_prompt);
+	tcase_add_test(t, tables_are_bounded);
+	tcase_add_test(t, one_event_fills_the_table);
 	suite_add_tcase(s, t);
 	return s;
 }

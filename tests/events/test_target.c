@@ -6,6 +6,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "decode.h"
 #include "target.h"
@@ -488,6 +489,27 @@ START_TEST(events_that_are_dropped_are_of_no_use)
 }
 END_TEST
 
+/* A number of an engine is any number. */
+START_TEST(times_that_are_none)
+{
+	static const uint64_t none[] = { 0, 1, UINT64_MAX, INT64_MAX,
+	    UINT64_C(1) << 63, UINT64_C(4102444800000) /* in 2100 */,
+	    1700000000 /* seconds */ };
+	const uint64_t now = (uint64_t)time(NULL) * 1000;
+	int64_t lag;
+	size_t i;
+
+	for (i = 0; i < sizeof(none) / sizeof(none[0]); i++) {
+		ck_assert(!tell_lag(none[i], &lag));
+		ck_assert_int_eq(lag, 0);
+	}
+	ck_assert(tell_lag(now - 5000, &lag));
+	ck_assert(lag >= 4000 && lag < 60000);
+	ck_assert(tell_lag(now + 60000, &lag));
+	ck_assert(lag > -61000 && lag < 0);
+}
+END_TEST
+
 START_TEST(a_reason_for_a_degraded_worker)
 {
 	begin_use();
@@ -531,6 +553,7 @@ suite_target(void)
 	tcase_add_test(t, a_stream_that_is_mended);
 	tcase_add_loop_test(t, events_that_are_dropped_are_of_no_use, 0,
 	    sizeof(dropped) / sizeof(dropped[0]));
+	tcase_add_test(t, times_that_are_none);
 	tcase_add_test(t, a_reason_for_a_degraded_worker);
 	suite_add_tcase(s, t);
 	return s;

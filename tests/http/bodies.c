@@ -129,9 +129,9 @@ same_facts(const struct body_facts *a, const struct body_facts *b)
 	    a->opening == b->opening &&
 	    a->ahead == b->ahead && a->cut == b->cut &&
 	    a->stream == b->stream &&
-	    a->stream_options == b->stream_options &&
-	    a->include_usage == b->include_usage &&
-	    a->several == b->several && a->media == b->media &&
+	    a->usage == b->usage &&
+	    a->several == b->several && a->many == b->many &&
+	    a->media == b->media &&
 	    a->prompt_logprobs == b->prompt_logprobs &&
 	    a->stored == b->stored && a->unstored == b->unstored &&
 	    a->extends == b->extends;

@@ -107,6 +107,9 @@ fleet_setup(void)
 		counted.reason[i] = 200 + i;
 	for (i = 0; i < ENDPOINTS; i++)
 		counted.endpoint[i] = 300 + i;
+	counted.path[0] = (struct counted_path){ 400, 5, "/v1/x??" };
+	counted.path[1] = (struct counted_path){ 401, 0, "not written yet" };
+	counted.path[PATHS - 1].count = 402;
 	id = fleet_worker(fleet[0].kvr, "up", KVR_STATE_UP);
 	(void)fleet_worker(fleet[0].kvr, "draining", KVR_STATE_DRAINING);
 	(void)fleet_worker(fleet[0].kvr, "\xff", KVR_STATE_UP);
@@ -128,42 +131,51 @@ fleet_teardown(void)
 		kvr_free(fleet[i].kvr);
 }
 
-/*
- * The second upstream gets an index with a journal, and a report at `at` of
- * two peers, one with a name that must be escaped.
- */
-static inline void
-fleet_exchange(int64_t at)
+/* Upstream i gets an index for so many tenants, with a worker "w". */
+static inline struct kvr *
+fleet_share(size_t i, uint32_t tenants)
 {
-	struct kvr_exchange x = { .size = sizeof(x), .at = at,
-	    .connected = 1, .peers = 70 };
-	struct kvr_peer peer[2] = { { .id = 0xabc, .heard = at,
-	    .lag_ns = 1234567890, .leases = 3, .requests = 4,
-	    .prefill_tokens = 5, .frames = 6, .lost = 7, .dropped = 8,
-	    .state = KVR_PEER_LATE, .host_length = 5, .host = "a\"b\\\n" },
-	    { .id = 1, .heard = -1, .state = KVR_PEER_FRESH,
-	    .lag_ns = 5000000, .host_length = 1, .host = "h" } };
 	struct kvr_options o;
-	size_t i;
 
-	if (fleet[1].kvr == NULL) {
-		kvr_free(fleet_index(&o));
-		o.journal_bytes = KVR_JOURNAL_MIN;
-		ck_assert_int_eq(kvr_new(&o, &fleet[1].kvr), KVR_OK);
-		ck_assert_int_eq(kvr_nowait_set(fleet[1].kvr, 1), KVR_OK);
-	}
-	for (i = 0; i < KVR_DROP_REASONS; i++)
-		x.dropped[i] = 400 + i;
-	if (at >= 0)
-		ck_assert_int_eq(kvr_peer_set(fleet[1].kvr, &x, peer,
-		    sizeof(peer[0]), 2), KVR_OK);
+	kvr_free(fleet[i].kvr);
+	kvr_free(fleet_index(&o));
+	o.tenants = tenants;
+	ck_assert_int_eq(kvr_new(&o, &fleet[i].kvr), KVR_OK);
+	(void)fleet_worker(fleet[i].kvr, "w", KVR_STATE_UP);
+	return fleet[i].kvr;
 }
 
-/* Returns a time in the future, for which no age is shown. */
-static inline int64_t
-fleet_soon(void)
+/* A lease of a tenant, whose share is the number of its name; 0: none. */
+static inline void
+fleet_tenant_opens(struct kvr *k, char tenant, const char *text)
 {
-	return kvr_clock_now() + 3600 * INT64_C(1000000000);
+	struct kvr_decision d = { .size = sizeof(d) };
+	struct kvr_prompt *p;
+	struct kvr_request r;
+	struct kvr_scope scope;
+
+	ck_assert_int_eq(kvr_prompt_new(k, &p), KVR_OK);
+	ck_assert_int_eq(kvr_scope_init(&scope, sizeof(scope)), KVR_OK);
+	ck_assert_int_eq(kvr_scope_set(k, &scope, KVR_SCOPE_TENANT, &tenant,
+	    tenant == 0 ? 0 : 1), KVR_OK);
+	ck_assert_int_eq(kvr_prompt_set_bytes(p, &scope, text, strlen(text)),
+	    KVR_OK);
+	ck_assert_int_eq(kvr_request_init(&r, sizeof(r)), KVR_OK);
+	r.share = tenant == 0 ? 0 : (uint32_t)tenant;
+	ck_assert_int_eq(kvr_lease_open(k, p, &r, FLEET_NOW, &d), KVR_OK);
+	kvr_prompt_free(p);
+}
+
+/* The second upstream gets an index with a journal. */
+static inline void
+fleet_journal(void)
+{
+	struct kvr_options o;
+
+	kvr_free(fleet_index(&o));
+	o.journal_bytes = KVR_JOURNAL_MIN;
+	ck_assert_int_eq(kvr_new(&o, &fleet[1].kvr), KVR_OK);
+	ck_assert_int_eq(kvr_nowait_set(fleet[1].kvr, 1), KVR_OK);
 }
 
 /* A report that fails by each write and each allocation there is. */

@@ -27,6 +27,7 @@ function fleet() {
 	u.reasons = { cost: 75, tie: 0, probe: 25 };
 	u.region = Object.assign(u.region, { affinity_bindings: 12345,
 	    affinity_entries: 65536, cells: 1000, cells_free: 750,
+	    journal: { bytes: 65536, written: 0, overruns: 0, beat_age: 4.2 },
 	    tenants: { known: 3, rows: [
 		{ tenant: "0123456789abcdef", share: 2, bytes: 6400, evicted: 4 },
 		{ tenant: null, share: 1, bytes: 0, evicted: 0 } ] } });
@@ -74,8 +75,7 @@ function nulls() {
 	const s = copy();
 
 	for (const u of s.upstreams) {
-		u.exchange = u.shadow = u.region.journal = u.region.tenants =
-		    null;
+		u.shadow = u.region.journal = u.region.tenants = null;
 		for (const w of u.workers)
 			w.polled = w.health = w.capacity_source = null;
 	}

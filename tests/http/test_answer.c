@@ -144,6 +144,45 @@ static const struct sample samples[] = {
 	    NAMED("message_delta", "{'type':'message_delta','usage':{"
 	    "'input_tokens':10,'output_tokens':15,'cache_read_input_tokens':"
 	    "90}}"), VALUE(100, 90, 15), false },
+	{ "messages stream, zeros late", ANSWER_STREAM,
+	    NAMED("message_start", "{'type':'message_start','message':{'usage':"
+	    "{'input_tokens':10,'cache_read_input_tokens':90,"
+	    "'cache_creation_input_tokens':5,'output_tokens':1}}}")
+	    NAMED("message_delta", "{'type':'message_delta','usage':{"
+	    "'input_tokens':0,'cache_read_input_tokens':0,"
+	    "'cache_creation_input_tokens':0,'output_tokens':9}}"),
+	    VALUE(105, 90, 9), false },
+	{ "messages stream, zeros always", ANSWER_STREAM,
+	    NAMED("message_start", "{'type':'message_start','message':{'usage':"
+	    "{'input_tokens':10,'cache_read_input_tokens':0}}}")
+	    NAMED("message_delta", "{'type':'message_delta','usage':{"
+	    "'input_tokens':0,'cache_read_input_tokens':0,'output_tokens':0}}"),
+	    VALUE(10, 0, 0), false },
+	{ "chat, zeros late", ANSWER_STREAM, EVENT("{" USAGE "}")
+	    EVENT("{'usage':{'prompt_tokens':0,'prompt_tokens_details':{"
+	    "'cached_tokens':0},'completion_tokens':2}}"), VALUE(5, 4, 2),
+	    false },
+	{ "DeepSeek", ANSWER_JSON, "{'usage':{'prompt_tokens':900,"
+	    "'completion_tokens':3,'prompt_cache_hit_tokens':640,"
+	    "'prompt_cache_miss_tokens':260}}", VALUE(900, 640, 3), false },
+	{ "DeepSeek, no sum", ANSWER_JSON, "{'usage':{"
+	    "'prompt_cache_hit_tokens':640,'prompt_cache_miss_tokens':260}}",
+	    VALUE(900, 640, 0), false },
+	{ "DeepSeek, and null", ANSWER_JSON, "{'usage':{'prompt_tokens':900,"
+	    "'prompt_tokens_details':null,'prompt_cache_hit_tokens':0,"
+	    "'prompt_cache_miss_tokens':900}}", VALUE(900, 0, 0), false },
+	{ "cached_tokens of usage", ANSWER_JSON, "{'usage':{'prompt_tokens':"
+	    "900,'completion_tokens':3,'cached_tokens':640}}",
+	    VALUE(900, 640, 3), false },
+	{ "num_cached_tokens of usage", ANSWER_JSON, "{'usage':{"
+	    "'prompt_tokens':900,'num_cached_tokens':640}}",
+	    VALUE(900, 640, 0), false },
+	{ "a 0 beside a number", ANSWER_JSON, "{'usage':{'prompt_tokens':900,"
+	    "'prompt_tokens_details':{'cached_tokens':0},'cached_tokens':"
+	    "640}}", VALUE(900, 640, 0), false },
+	{ "fractions of 0", ANSWER_JSON, "{'usage':{'prompt_tokens':900.0,"
+	    "'completion_tokens':3.0,'prompt_tokens_details':{'cached_tokens':"
+	    "640.0}}}", VALUE(900, 640, 3), false },
 	{ "responses", ANSWER_JSON,
 	    "{'id':'resp_1','object':'response','status':'completed','error':"
 	    "null,'output':[{'type':'message'}],'usage':{'input_tokens':36,"
@@ -260,8 +299,16 @@ static const struct {
 	{ "9007199254740993", false, 0 },
 	{ "18446744073709551617", false, 0 },
 	{ "1000000000000000000000000000000000001", false, 0 },
-	{ "-1", false, 0 }, { "-0", false, 0 }, { "1.0", false, 0 },
-	{ "1.5", false, 0 }, { "1e3", false, 0 }, { "1E0", false, 0 },
+	{ "9007199254740992.0", true, UINT64_C(1) << 53 },
+	{ "640.0", true, 640 }, { "640.000000000000000000", true, 640 },
+	{ "6.4e2", true, 640 }, { "6400E-1", true, 640 }, { "1e3", true, 1000 },
+	{ "1E0", true, 1 }, { "0.0", true, 0 }, { "0e99", true, 0 },
+	{ "0.5e1", true, 5 }, { "10.50e+1", true, 105 },
+	{ "-1", false, 0 }, { "-0", false, 0 }, { "-1.0", false, 0 },
+	{ "1.5", false, 0 }, { "1.05e1", false, 0 }, { "1e-1", false, 0 },
+	{ "1e16", false, 0 }, { "1e99", false, 0 }, { "1e100", false, 0 },
+	{ "1e-99999999999999999999", false, 0 },
+	{ "0.0000000000000000000000000000001", false, 0 },
 	{ "'17'", false, 0 }, { "true", false, 0 }, { "null", false, 0 },
 	{ "[17]", false, 0 }, { "{}", false, 0 },
 	{ "{'cached_tokens':17}", false, 0 },
@@ -327,8 +374,8 @@ static const struct sample odd[] = {
 	    "},'x':[{" USAGE "}]},'xs':[{" USAGE "},[{" USAGE "}]]}",
 	    NONE, false },
 	{ "numbers elsewhere", ANSWER_JSON, "{'prompt_tokens':1,'usage':{'x':{"
-	    "'prompt_tokens':2},'y':[{'prompt_tokens':3}],'cached_tokens':4,"
-	    "'prompt_tokens_details':[{'cached_tokens':5}],"
+	    "'prompt_tokens':2},'y':[{'prompt_tokens':3}],'z':{'cached_tokens':"
+	    "4},'prompt_tokens_details':[{'cached_tokens':5}],"
 	    "'completion_tokens_details':{'cached_tokens':6}}}",
 	    ABSENT(0, 0), false },
 	{ "names cut or escaped", ANSWER_JSON, "{'us\\u0061ge':{"

@@ -30,18 +30,32 @@ static const struct {
 	{ "a comment within", TOKEN, ": x\nid: 3\ndata: {'choices':[],\n"
 	    ": y\ndata: " USAGE "}\nretry: 1\n\n", ": z\n\n" DONE },
 	{ "comments outside", ": ping\n\n", EXTRA, "\n\n: ping\n\n" DONE },
-	{ "usage with a choice", EVENT("{'choices':[{}]," USAGE "}"), "",
+	{ "usage with a choice", "data: {'choices':[{}]", "," USAGE,
+	    "}\n\n" DONE },
+	{ "usage ahead of a choice", "data: {", USAGE ",", "'choices':[{}]}"
+	    "\n\n" DONE },
+	{ "usage between", "data: { 'id' : '\\'usage\\':{' ", ", " USAGE " ",
+	    ", 'choices':[{'usage':{},'delta':{'content':'},{'}}]}\n\n" DONE },
+	{ "usage alone with an error", "data: {'error':{'code':500}", "," USAGE,
+	    "}\n\n" },
+	{ "usage with null for a choice", "data: {'choices':[null]", "," USAGE,
+	    "}\n\n" },
+	{ "usage without choices", TOKEN, EVENT("{" USAGE "}"), DONE },
+	{ "choices are null", TOKEN, EVENT("{'choices':null," USAGE "}"),
 	    DONE },
-	{ "usage with null for a choice", EVENT("{'choices':[null]," USAGE "}"),
-	    "", DONE },
-	{ "usage without choices", EVENT("{" USAGE "}"), "", DONE },
-	{ "choices are no list", EVENT("{'choices':{}," USAGE "}"), "", "" },
-	{ "choices elsewhere", EVENT("{'a':{'choices':[]}," USAGE "}"), "",
-	    "" },
+	{ "choices are no list", "data: {'choices':{}", "," USAGE, "}\n\n" },
+	{ "choices elsewhere", TOKEN, EVENT("{'a':{'choices':[]}," USAGE "}"),
+	    DONE },
+	{ "usage of each token", "data: {'choices':[{'text':'a'}]",
+	    ",'usage':{'prompt_tokens':5,'completion_tokens':1}",
+	    ",'model':'m'}\n\n" DONE },
+	{ "usage of a choice", EVENT("{'choices':[{" USAGE "}]}"), "", DONE },
 	{ "no choice, no usage", EVENT("{'choices':[],'usage':null}"), "",
 	    EVENT("{'choices':[]}") },
-	{ "two lists of choices", EVENT("{'choices':[1],'choices':[],"
-	    USAGE "}"), "", "" },
+	{ "two lists of choices", "data: {'choices':[1],'choices':[]",
+	    "," USAGE, "}\n\n" },
+	{ "usage twice", "data: {'choices':[1]", "," USAGE "," USAGE,
+	    "}\n\n" },
 	{ "not JSON", EVENT("{'choices':[]," USAGE ",}"), "", "" },
 	{ "cut", TOKEN "data: {'choices':[]," USAGE, "", "" },
 	{ "a list", EVENT("[{'choices':[]," USAGE "}]"), "", "" },
@@ -142,20 +156,19 @@ END_TEST
 
 /* ----------------------------------------------------------------- held --- */
 
-/* Byte by byte: a token is held until its first choice. */
-START_TEST(held_until_a_choice)
+/* Byte by byte: a token is held until it ends. */
+START_TEST(held_until_an_end)
 {
 	char *text = answers_text(TOKEN, "\n"), out[sizeof(TOKEN)];
-	const size_t choice = (size_t)(strstr(text, "[{") - text) + 2;
 	struct answer *a = answer_new();
 	size_t i, n;
 
 	answer_begin(a, ANSWER_STREAM, true);
 	for (i = 0; i < strlen(text); i++) {
 		n = answer_strip(a, text + i, 1, out);
-		ck_assert_uint_eq(answer_held(a), i + 1 < choice ? i + 1 : 0);
-		ck_assert_uint_eq(n, i + 1 < choice ? 0 : i + 1 == choice ?
-		    choice : 1);
+		ck_assert_uint_eq(answer_held(a), i + 1 < strlen(text) ? i + 1
+		    : 0);
+		ck_assert_uint_eq(n, i + 1 < strlen(text) ? 0 : i + 1);
 	}
 	/* text that cannot be an object is not held */
 	ck_assert_uint_eq(answer_strip(a, "data: [", 7, out), 7);
@@ -164,6 +177,24 @@ START_TEST(held_until_a_choice)
 	ck_assert_uint_eq(answer_strip(a, "}", 1, out), 14);
 	answer_free(a);
 	free(text);
+}
+END_TEST
+
+/* A member that goes over lines leaves them. */
+START_TEST(usage_over_lines)
+{
+	char *in = answers_text("data: {'choices':[1],\n: x\ndata: 'usage':{\n"
+	    "data: 'prompt_tokens':5}\ndata: ,'a':1}\n\n" DONE, "\n");
+	char *out = answers_text("data: {'choices':[1]\n: x\ndata: \n"
+	    "data: \ndata: ,'a':1}\n\n" DONE, "\n");
+	struct answer *a = answer_new();
+	size_t i;
+
+	for (i = 0; i < strlen(in); i++)
+		try_cut(a, "lines", in, out, (struct cut){ i, 0 });
+	free(in);
+	free(out);
+	answer_free(a);
 }
 END_TEST
 
@@ -254,7 +285,8 @@ suite_answer_strip(void)
 	tcase_add_loop_test(t, whole_events, 0, SAMPLES);
 	tcase_add_test(t, is_read);
 	tcase_add_test(t, not_asked);
-	tcase_add_test(t, held_until_a_choice);
+	tcase_add_test(t, held_until_an_end);
+	tcase_add_test(t, usage_over_lines);
 	tcase_add_test(t, held_bound);
 	tcase_add_test(t, no_memory);
 	suite_add_tcase(s, t);

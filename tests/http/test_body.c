@@ -80,7 +80,8 @@ START_TEST(endpoints)
 	    ENDPOINT_OTHER);
 	ck_assert_int_eq(endpoint("/v1/threads/t/messages"), ENDPOINT_OTHER);
 	ck_assert_int_eq(endpoint("/v1/responses/resp_1"), ENDPOINT_OTHER);
-	ck_assert_int_eq(endpoint("/v1/chat/completions/"), ENDPOINT_OTHER);
+	ck_assert_int_eq(endpoint("/v1/chat/completions/"), ENDPOINT_CHAT);
+	ck_assert_int_eq(endpoint("/v1/messages//"), ENDPOINT_MESSAGES);
 	ck_assert_int_eq(endpoint("v1/messages"), ENDPOINT_OTHER);
 	ck_assert_int_eq(endpoint("completions"), ENDPOINT_OTHER);
 	ck_assert_int_eq(endpoint("/"), ENDPOINT_OTHER);
@@ -133,14 +134,14 @@ static const struct {
 	    "\"type\":\"text\",\"text\":\"r\"}]},{\"type\":\"text\",\"text\":"
 	    "\"t\"}]}],\"model\":\"m\",\"system\":[{\"type\":\"text\",\"text\""
 	    ":\"S\",\"cache_control\":{\"type\":\"ephemeral\"}}]}",
-	    "~s~(~p~tS~)~m~(~p~tq~)~ruser~m~(~p~a~{~ka~#1~}~nf~)~rassistant"
-	    "~m~(~p~(~p~tr~)~p~tt~)~ruser" },
+	    "~m~(~p~tS~)~rsystem~m~(~p~tq~)~ruser~m~(~p~a~{~ka~#1~}~nf~)"
+	    "~rassistant~m~(~p~(~p~tr~)~p~tt~)~ruser" },
 	{ ENDPOINT_MESSAGES, "{\"system\":\"S\",\"messages\":[{\"role\":"
 	    "\"user\",\"content\":{\"type\":\"text\",\"text\":\"q\"}}]}",
-	    "~s~(~p~tS~)~m~(~p~tq~)~ruser" },
+	    "~m~(~p~tS~)~rsystem~m~(~p~tq~)~ruser" },
 	{ ENDPOINT_RESPONSES, "{\"input\":\"q\",\"instructions\":\"I\","
 	    "\"model\":\"m\"}",
-	    "~s~(~p~tI~)~m~(~p~tq~)~ruser" },
+	    "~m~(~p~tI~)~rsystem~m~(~p~tq~)~ruser" },
 	{ ENDPOINT_RESPONSES, "{\"input\":[{\"role\":\"user\",\"content\":"
 	    "\"q\"},{\"type\":\"reasoning\",\"id\":\"rs_1\",\"summary\":[{"
 	    "\"type\":\"summary_text\",\"text\":\"h\"}]},{\"type\":"
@@ -150,8 +151,8 @@ static const struct {
 	    "\"id\":\"msg_1\",\"role\":\"assistant\",\"content\":[{\"type\":"
 	    "\"output_text\",\"text\":\"x\",\"annotations\":[]}]}],"
 	    "\"instructions\":\"I\"}",
-	    "~s~(~p~tI~)~m~(~p~tq~)~ruser~m~a{}~nf~m~o~(~p~to~)~m~(~p~tx~)"
-	    "~rassistant" },
+	    "~m~(~p~tI~)~rsystem~m~(~p~tq~)~ruser~m~a{}~nf~m~o~(~p~to~)"
+	    "~m~(~p~tx~)~rassistant" },
 	{ ENDPOINT_COMPLETIONS, "{\"model\":\"m\",\"prompt\":\"Once\"}",
 	    "~POnce" },
 	{ ENDPOINT_COMPLETIONS, "{\"prompt\":[\"Once\",\"Twice\",[1]]}",
@@ -174,7 +175,7 @@ static const struct {
 	{ ENDPOINT_MESSAGES, "{\"system\":\"S\",\"messages\":[{\"role\":"
 	    "\"user\",\"content\":\"a\"}],\"messages\":[{\"role\":\"user\","
 	    "\"content\":\"b\"}],\"system\":\"T\"}",
-	    "~s~(~p~tT~)~m~(~p~tb~)~ruser" },
+	    "~m~(~p~tT~)~rsystem~m~(~p~tb~)~ruser" },
 	{ ENDPOINT_COMPLETIONS, "{\"prompt\":\"a\",\"prompt\":[\"b\"]}",
 	    "~Pb" },
 	/* a NUL, a pair of surrogates, keys with escapes */
@@ -324,37 +325,169 @@ START_TEST(media)
 }
 END_TEST
 
+/* There is no text that its tokens may be counted by. */
+START_TEST(media_that_only_a_digest_stands_for)
+{
+	static const char *const ahead[] = { "image_data", "multi_modal_data",
+	    "prompt_embeds", "image_embeds", "audio_embeds" };
+	char text[2500];
+	size_t i, n;
+
+	ck_assert(take(ENDPOINT_CHAT, USER("{\"image_url\":{\"x\":\"A\"}}"))
+	    .facts.media);
+	for (i = 0; i < sizeof(ahead) / sizeof(*ahead); i++) {
+		snprintf(text, sizeof(text), "{\"%s\":[\"A\"],%s", ahead[i],
+		    &USER("\"a\"")[1]);
+		ck_assert_msg(take(ENDPOINT_CHAT, text).facts.media, "%s",
+		    text);
+	}
+	ck_assert(!take(ENDPOINT_CHAT, "{\"prompt_embeds\":null,\"tools\":["
+	    "\"A\"],\"messages\":[{\"content\":\"a\"}]}").facts.media);
+	for (n = 500; n <= 1500; n += 1000) {
+		snprintf(text, sizeof(text), USER("{\"x\":\"%0*d\"}"),
+		    (int)n, 0);
+		ck_assert(take(ENDPOINT_CHAT, text).facts.media == (n > 1024));
+	}
+}
+END_TEST
+
 /* ---------------------------------------------------------------- facts --- */
 
 #define CHAT(more) "{\"messages\":[{\"role\":\"user\",\"content\":\"a\"}]" \
 	more "}"
+
+/* As the body would be sent; "" if it cannot ask. */
+static void
+usage_asked(const char *text, const struct body_facts *f, char *out)
+{
+	static const char *const put[] = {
+	    ",'stream_options':{'include_usage':true}",
+	    "{'include_usage':true}", "'include_usage':true",
+	    "'include_usage':true,", "true" };
+	const uint64_t at = f->usage == BODY_USAGE_MEMBER ? f->end
+	    : f->usage_at;
+
+	*out = '\0';
+	if (f->usage != BODY_USAGE_NONE)
+		sprintf(out, "%.*s%s%s", (int)at, text, put[f->usage],
+		    text + at + f->usage_cut);
+}
+
+#define LIST "{'messages':[{'role':'user','content':'a'}]"
+
+/* In each two pieces. */
+START_TEST(usage_is_asked_for_in_place)
+{
+	static const char *const pairs[][2] = {
+		{ LIST "}", LIST ",'stream_options':{'include_usage':true}}" },
+		{ LIST ",'stream_options':null}",
+		    LIST ",'stream_options':{'include_usage':true}}" },
+		{ "{ 'stream_options' : null , 'x':1}",
+		    "{ 'stream_options' : {'include_usage':true} , 'x':1}" },
+		{ LIST ",'stream_options':{}}",
+		    LIST ",'stream_options':{'include_usage':true}}" },
+		{ LIST ",'stream_options':{ 'a':{'include_usage':1}}}",
+		    LIST ",'stream_options':{'include_usage':true, 'a':{"
+		    "'include_usage':1}}}" },
+		{ LIST ",'stream_options':{'a':1,'include_usage':false}}",
+		    LIST ",'stream_options':{'a':1,'include_usage':true}}" },
+		{ LIST ",'stream_options':{'include_usage': null,'b':[]}}",
+		    LIST ",'stream_options':{'include_usage': true,'b':[]}}" },
+		{ LIST ",'stream_options':{'include_usage':true}}", "" },
+		{ LIST ",'stream_options':{'include_usage':0}}", "" },
+		{ LIST ",'stream_options':{'include_usage':'no'}}", "" },
+		{ LIST ",'stream_options':{'include_usage':{}}}", "" },
+		{ LIST ",'stream_options':{'include_usage':false,"
+		    "'include_usage':false}}", "" },
+		{ LIST ",'stream_options':null,'stream_options':{}}", "" },
+		{ LIST ",'stream_options':[]}", "" },
+		{ LIST ",'stream_options':'x'}", "" },
+		{ LIST ",'stream_options':true}", "" },
+		{ LIST ",'a':{'stream_options':null}}", LIST ",'a':{"
+		    "'stream_options':null},'stream_options':{"
+		    "'include_usage':true}}" },
+		{ "\xef\xbb\xbf{'stream_options':{}}",
+		    "\xef\xbb\xbf{'stream_options':{'include_usage':true}}" },
+	};
+	struct body_facts f;
+	char text[256], want[256], out[320];
+	size_t cut, n;
+
+	n = strlen(strcpy(text, pairs[_i][0]));
+	strcpy(want, pairs[_i][1]);
+	for (cut = 0; cut < n; cut++)
+		text[cut] = text[cut] == '\'' ? '"' : text[cut];
+	for (cut = 0; want[cut] != '\0'; cut++)
+		want[cut] = want[cut] == '\'' ? '"' : want[cut];
+	for (cut = 0; cut <= n; cut++) {
+		body_begin(b, NULL, ENDPOINT_CHAT);
+		body_data(b, text, cut);
+		body_data(b, text + cut, n - cut);
+		(void)body_end(b, &f);
+		usage_asked(pairs[_i][0], &f, out);
+		for (char *c = out; *c != '\0'; c++)
+			*c = *c == '\'' ? '"' : *c;
+		ck_assert_msg(strcmp(out, want) == 0, "%s: %s", text, out);
+	}
+}
+END_TEST
+enum { USAGES = 18 };
 
 START_TEST(facts)
 {
 	struct body_facts f;
 
 	f = take(ENDPOINT_CHAT, CHAT("")).facts;
-	ck_assert(!f.stream && !f.stream_options && !f.include_usage);
+	ck_assert(!f.stream);
+	ck_assert_int_eq(f.usage, BODY_USAGE_MEMBER);
 	ck_assert(!f.several && !f.prompt_logprobs && !f.stored && !f.cut);
 	ck_assert_uint_eq(f.messages, 1);
 	ck_assert_uint_eq(f.model_length, 0);
 	f = take(ENDPOINT_CHAT, CHAT(",\"stream\":true,\"stream_options\":"
 	    "{\"include_usage\":true}")).facts;
-	ck_assert(f.stream && f.stream_options && f.include_usage);
+	ck_assert(f.stream);
+	ck_assert_int_eq(f.usage, BODY_USAGE_NONE);
 	f = take(ENDPOINT_CHAT, CHAT(",\"stream\":true,\"stream_options\":"
 	    "{\"x\":{\"include_usage\":true}}")).facts;
-	ck_assert(f.stream && f.stream_options && !f.include_usage);
+	ck_assert(f.stream);
+	ck_assert_int_eq(f.usage, BODY_USAGE_FIRST);
 	f = take(ENDPOINT_CHAT, CHAT(",\"stream\":false,\"stream_options\":"
 	    "null")).facts;
-	ck_assert(!f.stream && !f.stream_options);
+	ck_assert(!f.stream);
+	ck_assert_int_eq(f.usage, BODY_USAGE_OPTIONS);
 	f = take(ENDPOINT_CHAT, CHAT(",\"stream_options\":{\"include_usage\":"
 	    "true},\"stream_options\":{},\"stream\":true,\"stream\":false"))
 	    .facts;
-	ck_assert(f.stream_options && !f.include_usage && !f.stream);
+	ck_assert(!f.stream);
+	ck_assert_int_eq(f.usage, BODY_USAGE_NONE);
 	f = take(ENDPOINT_CHAT, CHAT(",\"stream_options\":[]")).facts;
-	ck_assert(f.stream_options && !f.include_usage);
+	ck_assert_int_eq(f.usage, BODY_USAGE_NONE);
 	f = take(ENDPOINT_CHAT, CHAT(",\"x\":{\"stream\":true}")).facts;
 	ck_assert(!f.stream);
+	f = take(ENDPOINT_CHAT, CHAT(",\"n\":1,\"best_of\":2")).facts;
+	ck_assert(!f.many);
+	f = take(ENDPOINT_CHAT, CHAT(",\"n\":2")).facts;
+	ck_assert(f.many && !f.several);
+	f = take(ENDPOINT_CHAT, CHAT(",\"n\":10")).facts;
+	ck_assert(f.many);
+	f = take(ENDPOINT_CHAT, CHAT(",\"n\":null")).facts;
+	ck_assert(!f.many);
+	f = take(ENDPOINT_CHAT, CHAT(",\"n\":2.0")).facts;
+	ck_assert(f.many);
+	f = take(ENDPOINT_CHAT, CHAT(",\"n\":1.0")).facts;
+	ck_assert(!f.many);
+	f = take(ENDPOINT_CHAT, CHAT(",\"n\":-1")).facts;
+	ck_assert(!f.many);
+	f = take(ENDPOINT_CHAT, CHAT(",\"n\":2,\"n\":1")).facts;
+	ck_assert(!f.many);
+	f = take(ENDPOINT_CHAT, CHAT(",\"n\":2,\"n\":null")).facts;
+	ck_assert(!f.many);
+	f = take(ENDPOINT_COMPLETIONS, "{\"prompt\":\"a\",\"n\":2,"
+	    "\"best_of\":1}").facts;
+	ck_assert(f.many);
+	f = take(ENDPOINT_COMPLETIONS, "{\"prompt\":\"a\",\"best_of\":3}")
+	    .facts;
+	ck_assert(f.many);
 	f = take(ENDPOINT_CHAT, CHAT(",\"prompt_logprobs\":0")).facts;
 	ck_assert(f.prompt_logprobs);
 	f = take(ENDPOINT_CHAT, CHAT(",\"prompt_logprobs\":null")).facts;
@@ -712,7 +845,9 @@ suite_body(void)
 	tcase_add_loop_test(c, opening, 0, OPENINGS);
 	tcase_add_loop_test(c, pieces, 0, SHAPES);
 	tcase_add_test(c, media);
+	tcase_add_test(c, media_that_only_a_digest_stands_for);
 	tcase_add_test(c, facts);
+	tcase_add_loop_test(c, usage_is_asked_for_in_place, 0, USAGES);
 	tcase_add_test(c, models);
 	tcase_add_loop_test(c, each_id, 0, ID_BODIES);
 	tcase_add_test(c, ids_have_a_bound);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * test_capacity_read.c - published facts about KV caches, as engines write
- * them, cut anywhere, and damaged.
+ * them, cut anywhere, and damaged. test_samples.c has the forms of lines,
+ * test_json_finder.c broken JSON.
  */
 #include "test.h"
 
@@ -117,45 +118,6 @@ START_TEST(window_of_all_layers)
 }
 END_TEST
 
-START_TEST(labels_in_any_order_with_escapes_and_blanks)
-{
-	struct capacity c = metrics(
-	    CONFIG " { num_gpu_blocks = \"10\" , why=\"a\\\"},{block_size="
-	    "\\\"9\\\",\\\\\" ,\tblock_size\t=\"32\", } 1\n");
-
-	ck_assert_uint_eq(c.tokens, 320);
-	ck_assert_uint_eq(c.block_tokens, 32);
-	c = metrics(CONFIG "{a=\"line\\nbreak\",block_size=\"8\","
-	    "num_gpu_blocks=\"2\"} 1 1395066363000\n");
-	ck_assert_uint_eq(c.tokens, 16);
-	c = metrics("vllm:x{model_name=\"a\\\\b\\nc\"} 1\n");
-	ck_assert_str_eq(c.model, "a\\b?c");
-}
-END_TEST
-
-/* A long text before it, and label values longer than any that are kept. */
-START_TEST(thousands_of_lines_before_it)
-{
-	const size_t lines = 20000, most = lines * 80 + 200000;
-	char *text = malloc(most);
-	struct capacity c;
-	size_t n = 0, i;
-
-	ck_assert_ptr_nonnull(text);
-	for (i = 0; i < lines; i++)
-		n += (size_t)snprintf(text + n, most - n,
-		    "vllm:bucket{le=\"%zu\",model_name=\"m\"} 1\n", i);
-	n += (size_t)snprintf(text + n, most - n, "vllm:config_info{x=\"");
-	memset(text + n, 'x', 100000);
-	n += 100000;
-	n += (size_t)snprintf(text + n, most - n, "\"} 1.0\n" CONFIG
-	    "{num_gpu_blocks=\"3\",block_size=\"4\"} 1.0\n");
-	c = read_cut(CAPACITY_METRICS, 0, text, n, 4096);
-	ck_assert_uint_eq(c.tokens, 12);
-	free(text);
-}
-END_TEST
-
 START_TEST(ranks_are_kept_apart)
 {
 	static const char text[] =
@@ -186,6 +148,137 @@ START_TEST(blocks_of_all_ranks)
 		ck_assert_uint_eq(c.tokens, 5120);
 		ck_assert_uint_eq(c.block_tokens, 32);
 	}
+}
+END_TEST
+
+/* Those before it lack the size in tokens; a rank has its share. */
+START_TEST(blocks_of_ranks_are_a_sum)
+{
+	static const char text[] =
+	    CONFIG "{block_size=\"32\",engine=\"1\",num_gpu_blocks=\"640\","
+	    "num_cpu_blocks=\"64\"} 1.0\n"
+	    CONFIG "{block_size=\"32\",engine=\"0\",num_gpu_blocks=\"640\","
+	    "num_cpu_blocks=\"64\"} 1.0\n"
+	    "vllm:other{engine=\"0\"} 1\n";
+	struct capacity_reader *r = capacity_new();
+	struct capacity c;
+	uint32_t rank;
+	size_t i;
+
+	for (rank = 0; rank < 2; rank++) {
+		c = read_rank(CAPACITY_METRICS, rank, text);
+		ck_assert_uint_eq(c.tokens, 10240);
+		ck_assert_uint_eq(c.offload_tokens, 0);
+		ck_assert_uint_eq(c.block_tokens, 32);
+		ck_assert_uint_eq(c.ranks, 2);
+		ck_assert_uint_eq(capacity_whole(&c), 10240);
+	}
+	/* Not before the last line. */
+	capacity_begin(r, CAPACITY_METRICS, 0);
+	for (i = 0; i < sizeof(text) - 1 && !capacity_so_far(r, &c); i++)
+		capacity_data(r, text + i, 1);
+	ck_assert_uint_eq(c.tokens, 10240);
+	ck_assert_uint_gt(i, sizeof(text) - 30);
+	capacity_free(r);
+}
+END_TEST
+
+START_TEST(ranks_that_are_not_all_there)
+{
+	ck_assert_uint_eq(metrics(CONFIG "{engine=\"0\"} 1\n" CONFIG
+	    "{engine=\"2\"} 1\n").ranks, 0);
+	ck_assert_uint_eq(metrics(CONFIG "{engine=\"0\"} 1\n" CONFIG
+	    "{engine=\"4096\"} 1\n").ranks, 1);
+	ck_assert_uint_eq(metrics(CONFIG "{engine=\"0\"} 1\n" CONFIG
+	    "{engine=\"0\"} 1\n").ranks, 1);
+	ck_assert_uint_eq(metrics("vllm:x{engine=\"0\"} 1\n").ranks, 0);
+	ck_assert_uint_eq(json("{\"dp_size\":4,\"max_total_num_tokens\":9}")
+	    .ranks, 4);
+	ck_assert_uint_eq(json("{\"dp_size\":99999,\"max_total_num_tokens\""
+	    ":9}").ranks, 0);
+}
+END_TEST
+
+static uint32_t
+unit_of(const char *unit, const char *more)
+{
+	char text[300];
+
+	snprintf(text, sizeof(text), CONFIG "{block_size=\"16\","
+	    "kv_cache_size_tokens=\"90000\",num_gpu_blocks=\"1000\","
+	    "prefix_match_unit=\"%s\"%s} 1.0\n", unit, more);
+	return metrics(text).block_tokens;
+}
+
+/* Hits of hybrid models are rounded to it. */
+START_TEST(unit_of_hits)
+{
+	ck_assert_uint_eq(unit_of("528", ",mamba_block_size=\"528\""), 528);
+	ck_assert_uint_eq(unit_of("2176", ""), 2176);
+	ck_assert_uint_eq(unit_of("None", ""), 0);
+	ck_assert_uint_eq(unit_of("0", ""), 0);
+	ck_assert_uint_eq(metrics(CONFIG "{block_size=\"16\","
+	    "prefix_match_unit=\"32\",num_gpu_blocks=\"10\"} 1\n")
+	    .block_tokens, 32);
+}
+END_TEST
+
+/* ------------------------------------------------------------- offload --- */
+
+START_TEST(offload_of_vllm)
+{
+	struct capacity c = metrics(CONFIG "{block_size=\"16\","
+	    "kv_offloading_size=\"8.0\",num_gpu_blocks=\"1000\"} 1\n");
+
+	ck_assert_uint_eq(c.tokens, 16000);
+	ck_assert_uint_eq(c.offload_tokens, 0);
+	ck_assert_uint_eq(c.offload_bytes, UINT64_C(8) << 30);
+	ck_assert_uint_eq(capacity_whole(&c), 0);
+	/* Swap space does not count. */
+	c = metrics(CONFIG "{block_size=\"16\",kv_offloading_size=\"0.5\","
+	    "num_cpu_blocks=\"3000\",num_gpu_blocks=\"1000\"} 1\n");
+	ck_assert_uint_eq(c.offload_bytes, UINT64_C(1) << 29);
+	ck_assert_uint_eq(capacity_whole(&c), 0);
+	c = metrics(CONFIG "{block_size=\"16\",kv_offloading_size=\"None\","
+	    "num_cpu_blocks=\"None\",num_gpu_blocks=\"1000\"} 1\n");
+	ck_assert_uint_eq(c.offload_bytes + c.offload_tokens, 0);
+	ck_assert_uint_eq(capacity_whole(&c), 16000);
+}
+END_TEST
+
+static struct capacity
+tiers_of(const char *more)
+{
+	char text[400];
+
+	snprintf(text, sizeof(text), "{%s,\"internal_states\":[{"
+	    "\"memory_usage\":{\"kvcache\":20.0,\"token_capacity\":100000}}"
+	    "]}", more);
+	return json(text);
+}
+
+START_TEST(offload_of_sglang)
+{
+	struct capacity c = tiers_of("\"enable_hierarchical_cache\":true,"
+	    "\"hicache_ratio\":2.0,\"hicache_size\":0");
+
+	ck_assert_uint_eq(c.tokens, 100000);
+	ck_assert_uint_eq(c.offload_tokens, 200000);
+	ck_assert_uint_eq(capacity_whole(&c), 300000);
+	c = tiers_of("\"enable_hierarchical_cache\":true,"
+	    "\"hicache_ratio\":2.0,\"hicache_size\":30");
+	ck_assert_uint_eq(c.offload_tokens, 150000);
+	ck_assert_uint_eq(c.offload_bytes, UINT64_C(30000000000));
+	c = tiers_of("\"enable_hierarchical_cache\":false,"
+	    "\"hicache_ratio\":2.0,\"hicache_size\":30");
+	ck_assert_uint_eq(c.offload_tokens + c.offload_bytes, 0);
+	c = json("{\"enable_hierarchical_cache\":true,\"hicache_size\":30,"
+	    "\"max_total_num_tokens\":5000}");
+	ck_assert_uint_eq(c.tokens, 5000);
+	ck_assert_uint_eq(capacity_whole(&c), 0);
+	c = tiers_of("\"enable_hierarchical_cache\":true,"
+	    "\"hicache_ratio\":-2.0");
+	ck_assert_uint_eq(c.offload_tokens, 0);
 }
 END_TEST
 
@@ -238,7 +331,7 @@ no_capacity(enum capacity_form form, const char *text)
 START_TEST(metrics_without_a_capacity)
 {
 	static const char *const texts[] = {
-		"", "\n\n", "}{\"\n", CONFIG, CONFIG "\n", CONFIG "{} 1\n",
+		"", CONFIG "{} 1\n",
 		CONFIG "{block_size=\"16\",num_gpu_blocks=\"None\"} 1.0\n",
 		CONFIG "{block_size=\"16\",num_gpu_blocks=\"-5\"} 1.0\n",
 		CONFIG "{block_size=\"16\",num_gpu_blocks=\"NaN\"} 1.0\n",
@@ -252,18 +345,13 @@ START_TEST(metrics_without_a_capacity)
 		/* 2^40 and 2^20 are the bounds of both: so is their product */
 		CONFIG "{block_size=\"1048576\",num_gpu_blocks="
 		    "\"1099511627776\"} 1.0\n",
-		/* a line that is cut, or broken, or no longer valid */
+		/* a line that is cut, or no longer valid */
 		CONFIG "{block_size=\"16\",num_gpu_blocks=\"9\"} 1.0",
-		CONFIG "{block_size=\"16\",num_gpu_blocks=\"9\"\n",
-		CONFIG "{block_size=\"16\",num_gpu_blocks=\"9\"}\n",
 		CONFIG "{block_size=\"16\",num_gpu_blocks=\"9\"} 0.0\n",
 		CONFIG "{block_size=\"16\",num_gpu_blocks=\"9\"} NaN\n",
-		CONFIG "{block_size=\"16\" num_gpu_blocks=\"9\"} 1.0\n",
-		CONFIG "{block_size=16,num_gpu_blocks=9} 1.0\n",
-		/* other metrics, and comments */
+		/* other metrics */
 		CONFIG "s{block_size=\"16\",num_gpu_blocks=\"9\"} 1.0\n",
 		" " CONFIG "{block_size=\"16\",num_gpu_blocks=\"9\"} 1.0\n",
-		"# " CONFIG "{block_size=\"16\",num_gpu_blocks=\"9\"} 1.0\n",
 		("sglang:cache_config_info{block_size=\"16\","
 		    "num_gpu_blocks=\"9\"} 1.0\n")
 	};
@@ -375,8 +463,7 @@ START_TEST(json_without_a_capacity)
 		"[{\"max_total_num_tokens\":5000}]",
 		"{\"max_total_num_tokens\\u0000\":5000}",
 		"{\"max_total_num_tokens\":5000",       /* cut */
-		"{\"max_total_num_tokens\":5000}}",     /* broken */
-		"{\"max_total_num_tokens\":5000,\"a\":}"
+		"{\"max_total_num_tokens\":5000}}"      /* broken */
 	};
 	size_t i;
 
@@ -400,7 +487,7 @@ START_TEST(json_of_another_engine)
 }
 END_TEST
 
-/* Long strings, deep nesting and long numbers take no memory. */
+/* Long strings take no memory. */
 START_TEST(json_that_is_long)
 {
 	const size_t most = 3000000;
@@ -416,13 +503,6 @@ START_TEST(json_that_is_long)
 	    "\\\"\",\"max_total_num_tokens\":640}");
 	c = read_cut(CAPACITY_JSON, 0, text, n, 1000);
 	ck_assert_uint_eq(c.tokens, 640);
-	memset(text, '[', most);
-	memcpy(text, "{\"max_total_num_tokens\":640,\"x\":", 32);
-	c = read_cut(CAPACITY_JSON, 0, text, most, 1000);
-	ck_assert_uint_eq(c.tokens, 0);
-	memset(text + 32, '1', most - 32);
-	c = read_cut(CAPACITY_JSON, 0, text, most, 1000);
-	ck_assert_uint_eq(c.tokens, 0);
 	free(text);
 }
 END_TEST
@@ -502,10 +582,13 @@ suite_capacity_read(void)
 
 	tcase_add_test(t, vllm_as_it_writes);
 	tcase_add_test(t, window_of_all_layers);
-	tcase_add_test(t, labels_in_any_order_with_escapes_and_blanks);
-	tcase_add_test(t, thousands_of_lines_before_it);
 	tcase_add_test(t, ranks_are_kept_apart);
 	tcase_add_test(t, blocks_of_all_ranks);
+	tcase_add_test(t, blocks_of_ranks_are_a_sum);
+	tcase_add_test(t, ranks_that_are_not_all_there);
+	tcase_add_test(t, unit_of_hits);
+	tcase_add_test(t, offload_of_vllm);
+	tcase_add_test(t, offload_of_sglang);
 	tcase_add_test(t, size_in_tokens_is_preferred);
 	tcase_add_test(t, product_of_a_hybrid_model_is_not_believed);
 	tcase_add_test(t, metrics_without_a_capacity);

@@ -46,16 +46,34 @@ START_TEST(labels)
 	metric_whole(&m, UINT64_MAX);
 	ck_text("kvroute_test_a 18446744073709551615\n");
 	metric_begin(&m, &name);
-	metric_label(&m, "b", "x\"\\\xff\0y", 6);
-	metric_label_plain(&m, "c", "x\"\\\xff\ny", 6);
+	metric_label(&m, "b", "x\"\\\xff\0\ny", 7);
 	metric_label_text(&m, "d", "");
 	metric_label_whole(&m, "e", 7);
 	metric_label_seconds(&m, "f", 1500000000);
 	metric_whole(&m, 0);
-	ck_assert_mem_eq(sink.text, "kvroute_test_a{b=\"x\\\"\\\\\xff\0y\",",
-	    28);
-	ck_assert_str_eq(sink.text + 28, "c=\"x????y\",d=\"\",e=\"7\","
+	ck_text("kvroute_test_a{b=\"x\\\"\\\\???y\",d=\"\",e=\"7\","
 	    "f=\"1.5\"} 0\n");
+}
+END_TEST
+
+/* Two names are two labels; a reader refuses all samples if one is no UTF-8. */
+START_TEST(labels_in_utf8)
+{
+	static const char *const bad[] = { "\xff", "\xc3", "\xc3(", "\xc0\xaf",
+	    "\xe0\x80\xaf", "\xed\xa0\x80", "\xf0\x80\x80\x80",
+	    "\xf4\x90\x80\x80", "\xe2\x82" };
+	static const char *const good[] = { "\xc3\xa4", "\xe2\x82\xac",
+	    "\xf0\x9f\x98\x80", "" };
+	size_t i;
+
+	metric_label_text(&m, "a", "M\xc3\xbcller");
+	metric_label_text(&m, "b", "M\xfcller\x7f");
+	metric_whole(&m, 0);
+	ck_text("{a=\"M\xc3\xbcller\",b=\"M?ller?\"} 0\n");
+	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		ck_assert(!text_is_utf8(bad[i], strlen(bad[i])));
+	for (i = 0; i < sizeof(good) / sizeof(good[0]); i++)
+		ck_assert(text_is_utf8(good[i], strlen(good[i])));
 }
 END_TEST
 
@@ -104,6 +122,7 @@ suite_metric_writer(void)
 	tcase_add_checked_fixture(c, setup, NULL);
 	tcase_add_test(c, heads);
 	tcase_add_test(c, labels);
+	tcase_add_test(c, labels_in_utf8);
 	tcase_add_test(c, reals);
 	tcase_add_test(c, seconds);
 	suite_add_tcase(s, c);

@@ -10,19 +10,21 @@
 #include <string.h>
 
 #include "alloc.h"
-#include "probe.h"
-#include "response.h"
+#include "probe_ask.h"
 
 #define LINE "vllm:cache_config_info{block_size=\"16\"," \
 	"num_gpu_blocks=\"100\"} 1.0\n"
 #define INFO "{\"max_total_num_tokens\":5000,\"page_size\":1}"
 #define NOT_FOUND "HTTP/1.1 404 Not Found\r\nContent-Length: 9\r\n\r\nNot Found"
 
+enum { REQUEST_MAX = 512 };
+
 static void
 request(struct probe *p, const char *path)
 {
-	char text[PROBE_REQUEST_MAX], want[64];
-	size_t n = probe_request(p, "10.0.0.1:8000", 13, text);
+	char text[REQUEST_MAX], want[64];
+	size_t n = response_request(probe_begin(p), "10.0.0.1:8000", 13, text,
+	    sizeof(text));
 
 	ck_assert_uint_gt(n, 0);
 	snprintf(want, sizeof(want), "GET %s HTTP/1.1\r\n", path);
@@ -38,6 +40,7 @@ static enum probe_state
 answer(struct probe *p, const char *text, size_t piece)
 {
 	enum probe_state state = PROBE_MORE;
+	struct asked a = { .probe = p };
 	size_t length = strlen(text), at, n;
 	char *copy;
 
@@ -46,10 +49,10 @@ answer(struct probe *p, const char *text, size_t piece)
 		copy = malloc(n);
 		ck_assert_ptr_nonnull(copy);
 		memcpy(copy, text + at, n);
-		state = probe_data(p, copy, n);
+		state = asked_data(&a, copy, n);
 		free(copy);
 	}
-	return state == PROBE_MORE ? probe_close(p) : state;
+	return state == PROBE_MORE ? asked_close(&a) : state;
 }
 
 static uint64_t
@@ -106,6 +109,8 @@ START_TEST(responses_without_a_capacity)
 		    "\r\n" LINE,
 		"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n" LINE,
 		"HTTP/1.1 200 OK\r\nContent-Length: 64\r\n\r\n" LINE,
+		/* Perhaps a line of another rank would follow. */
+		"HTTP/1.1 200 OK\r\nContent-Length: 66\r\n\r\n" LINE,
 		"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\n" LINE,
 		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" LINE,
 		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -197,14 +202,18 @@ START_TEST(engines_without_a_capacity)
 }
 END_TEST
 
-/* Metrics stop at the capacity; JSON is read to its end. */
+/*
+ * Metrics stop behind the lines of all ranks; JSON is read to its end.
+ */
 START_TEST(no_more_is_read_than_needed)
 {
 	struct probe *p = probe_new(0);
+	struct asked a = { .probe = p };
 
 	request(p, "/metrics");
-	ck_assert_int_eq(probe_data(p, "HTTP/1.1 200 OK\r\n\r\n" LINE, 84),
-	    PROBE_DONE);
+	ck_assert_int_eq(asked_data(&a, "HTTP/1.1 200 OK\r\n\r\n" LINE, 84),
+	    PROBE_MORE);
+	ck_assert_int_eq(asked_data(&a, "# HELP a\na 1", 12), PROBE_DONE);
 	probe_free(p);
 	p = probe_new(0);
 	request(p, "/metrics");
@@ -226,13 +235,14 @@ START_TEST(responses_without_end_are_left)
 {
 	static char zeros[65536];
 	struct probe *p = probe_new(0);
+	struct asked a = { .probe = p };
 	enum probe_state state;
 	size_t pieces = 0;
 
 	request(p, "/metrics");
-	state = probe_data(p, "HTTP/1.1 200 OK\r\n\r\n", 19);
+	state = asked_data(&a, "HTTP/1.1 200 OK\r\n\r\n", 19);
 	for (; state == PROBE_MORE; pieces++)
-		state = probe_data(p, zeros, sizeof(zeros));
+		state = asked_data(&a, zeros, sizeof(zeros));
 	ck_assert_int_eq(state, PROBE_NEXT);
 	ck_assert_uint_eq(pieces, PROBE_BYTES_MAX / sizeof(zeros) + 1);
 	probe_free(p);
@@ -241,15 +251,22 @@ END_TEST
 
 START_TEST(hosts_that_are_none)
 {
-	char text[PROBE_REQUEST_MAX], longest[PROBE_REQUEST_MAX];
-	struct probe *p = probe_new(0);
+	char text[REQUEST_MAX], longest[REQUEST_MAX];
+	size_t i;
 
 	memset(longest, 'h', sizeof(longest));
-	ck_assert_uint_eq(probe_request(p, longest, sizeof(longest), text), 0);
-	ck_assert_uint_eq(probe_request(p, "a\r\nb", 4, text), 0);
-	ck_assert_uint_eq(probe_request(p, "a b", 3, text), 0);
-	ck_assert_uint_gt(probe_request(p, "[::1]:80", 8, text), 0);
-	probe_free(p);
+	for (i = 0; i < PROBE_PATHS; i++) {
+		const char *path = probe_paths[i].path;
+
+		ck_assert_uint_eq(response_request(path, longest,
+		    sizeof(longest), text, sizeof(text)), 0);
+		ck_assert_uint_eq(response_request(path, "a\r\nb", 4, text,
+		    sizeof(text)), 0);
+		ck_assert_uint_eq(response_request(path, "a b", 3, text,
+		    sizeof(text)), 0);
+		ck_assert_uint_gt(response_request(path, "[::1]:80", 8, text,
+		    sizeof(text)), 0);
+	}
 }
 END_TEST
 

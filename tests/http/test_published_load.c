@@ -2,6 +2,7 @@
 /*
  * test_published_load.c - loads as engines write them, cut anywhere, and
  * damaged; and the part of them that a router's bookings explain.
+ * test_samples.c has the forms of lines, test_json_finder.c broken JSON.
  */
 #include "test.h"
 
@@ -207,13 +208,11 @@ is_same(const char *text)
 
 START_TEST(no_iterations)
 {
-	static const char *const bad[] = { "[", "[{",
-	    "[{\"numActiveRequests\":3}", "[{\"numActiveRequests\":3},]",
-	    "[] []", "[[]]", "[1]", "[null]", "[\"a\"]", "[false]", "[{}]", "",
+	static const char *const bad[] = { "[",
+	    "[{\"numActiveRequests\":3}", "[] []", "[[]]", "[1]", "[{}]", "",
 	    "[{\"numQueuedRequests\":3}]", "[[{\"numActiveRequests\":3}]]",
 	    "[{\"a\":{\"numActiveRequests\":3}}]", "{\"numActiveRequests\":3}",
-	    "[{\"numActiveRequests\":\"3\"}]", "[3}" };
-	char deep[300];
+	    "[{\"numActiveRequests\":\"3\"}]" };
 	size_t i;
 
 	ck_assert(is_same("[]"));
@@ -222,10 +221,6 @@ START_TEST(no_iterations)
 		ck_assert_msg(!read_ranks(1, bad[i]), "%s", bad[i]);
 		ck_assert_msg(!is_same(bad[i]), "%s", bad[i]);
 	}
-	memset(deep, '[', 150);
-	memset(deep + 150, ']', 150);
-	deep[299] = '\0';
-	ck_assert(!read_ranks(1, deep));
 }
 END_TEST
 
@@ -251,13 +246,8 @@ END_TEST
 START_TEST(damaged)
 {
 	static const char *const bad[] = { "", "\n",
-	    "vllm:num_requests_running",
-	    "vllm:num_requests_running\n", "vllm:num_requests_running 3",
-	    "vllm:num_requests_running{a=\"b} 3\n",
-	    "vllm:num_requests_running{a=\"b\\\n", "vllm:num_requests_run 3\n",
-	    "vllm:num_requests_running{a} 3\n", "{}", "<html>404</html>\n",
-	    "vllm:num_requests_waiting 3\n", "vllm:num_requests_running{\n",
-	    "vllm:num_requests_running{a=b} 3\n" };
+	    "vllm:num_requests_running 3", "vllm:num_requests_run 3\n", "{}",
+	    "<html>404</html>\n", "vllm:num_requests_waiting 3\n" };
 	static const char *const nothing[] = { "NaN", "-3", "+Inf", "3x", "x" };
 	char text[64];
 	size_t i;

@@ -87,39 +87,13 @@ START_TEST(upstreams)
 }
 END_TEST
 
-static void
-tenant_says(struct kvr *k, char tenant, const char *text)
-{
-	struct kvr_decision d = { .size = sizeof(d) };
-	struct kvr_prompt *p;
-	struct kvr_request r;
-	struct kvr_scope scope;
-
-	ck_assert_int_eq(kvr_prompt_new(k, &p), KVR_OK);
-	ck_assert_int_eq(kvr_scope_init(&scope, sizeof(scope)), KVR_OK);
-	ck_assert_int_eq(kvr_scope_set(k, &scope, KVR_SCOPE_TENANT, &tenant,
-	    tenant == 0 ? 0 : 1), KVR_OK);
-	ck_assert_int_eq(kvr_prompt_set_bytes(p, &scope, text, strlen(text)),
-	    KVR_OK);
-	ck_assert_int_eq(kvr_request_init(&r, sizeof(r)), KVR_OK);
-	r.share = tenant == 0 ? 0 : (uint32_t)tenant;
-	ck_assert_int_eq(kvr_lease_open(k, p, &r, FLEET_NOW, &d), KVR_OK);
-	kvr_prompt_free(p);
-}
-
 /* The status lists the largest of many tenants. */
 START_TEST(some_tenants)
 {
-	struct kvr_options o;
-	struct kvr *k;
+	struct kvr *k = fleet_share(1, 40);
 	struct json_object *tenants, *row;
 	char tenant, text[128];
 
-	kvr_free(fleet_index(&o));
-	o.tenants = 40;
-	ck_assert_int_eq(kvr_new(&o, &fleet[1].kvr), KVR_OK);
-	k = fleet[1].kvr;
-	(void)fleet_worker(k, "w", KVR_STATE_UP);
 	take();
 	ck_assert_ptr_null(member(member(item(state, "upstreams", 0),
 	    "region"), "tenants"));
@@ -129,10 +103,10 @@ START_TEST(some_tenants)
 	memset(text, 'x', sizeof(text));
 	text[sizeof(text) - 1] = '\0';
 	for (tenant = 'a'; tenant < 'z'; tenant++)
-		tenant_says(k, tenant, "short");
-	tenant_says(k, 'z', text);
+		fleet_tenant_opens(k, tenant, "short");
+	fleet_tenant_opens(k, 'z', text);
 	text[64] = '\0';
-	tenant_says(k, 0, text);
+	fleet_tenant_opens(k, 0, text);
 	take();
 	tenants = member(member(item(state, "upstreams", 1), "region"),
 	    "tenants");
@@ -149,19 +123,14 @@ START_TEST(some_tenants)
 	ck_assert_ptr_null(member(item(tenants, "rows", 1), "tenant"));
 	ck_number(item(tenants, "rows", 2), "bytes", 3 * 64);
 	json_object_put(state);
-	kvr_free(k);
-	fleet[1].kvr = NULL;
 }
 END_TEST
 
 START_TEST(a_journal)
 {
-	struct kvr_options o;
 	struct json_object *journal;
 
-	kvr_free(fleet_index(&o));
-	o.journal_bytes = KVR_JOURNAL_MIN;
-	ck_assert_int_eq(kvr_new(&o, &fleet[1].kvr), KVR_OK);
+	fleet_journal();
 	take();
 	ck_assert_ptr_null(member(member(item(state, "upstreams", 0),
 	    "region"), "journal"));
@@ -179,83 +148,6 @@ START_TEST(a_journal)
 	    "journal");
 	ck_number(journal, "beat_age", 0);
 	json_object_put(state);
-	kvr_free(fleet[1].kvr);
-	fleet[1].kvr = NULL;
-}
-END_TEST
-
-static struct json_object *
-exchange(size_t i)
-{
-	take();
-	return member(item(state, "upstreams", i), "exchange");
-}
-
-START_TEST(no_news_of_peers)
-{
-	ck_assert_ptr_null(exchange(0)); /* no journal */
-	json_object_put(state);
-	ck_assert_ptr_null(exchange(1)); /* no index */
-	json_object_put(state);
-	fleet_exchange(-1);
-	ck_assert_ptr_null(exchange(1)); /* never exchanged */
-	json_object_put(state);
-}
-END_TEST
-
-START_TEST(peers)
-{
-	struct json_object *x, *peer;
-
-	fleet_exchange(fleet_soon());
-	x = exchange(1);
-	ck_number(x, "age", 0);
-	ck_assert(!json_object_get_boolean(member(x, "stale")));
-	ck_assert(json_object_get_boolean(member(x, "connected")));
-	ck_number(x, "peers_known", 70);
-	ck_assert_int_eq(json_object_object_length(member(x, "dropped")),
-	    KVR_DROP_REASONS);
-	ck_number(member(x, "dropped"), "malformed", 400);
-	ck_number(member(x, "dropped"), "unknown_worker", 405);
-	ck_number(member(x, "dropped"), "refused", 411);
-	ck_assert_uint_eq(json_object_array_length(member(x, "peers")), 2);
-	peer = item(x, "peers", 0);
-	ck_text(peer, "host", "a\"b\\\n");
-	ck_text(peer, "id", "0000000000000abc");
-	ck_text(peer, "state", "late");
-	ck_text(peer, "lag", "1.234568");
-	ck_number(peer, "heard_age", 0);
-	ck_number(peer, "leases", 3);
-	ck_number(peer, "requests", 4);
-	ck_number(peer, "prefill_tokens", 5);
-	ck_number(peer, "frames", 6);
-	ck_number(peer, "lost", 7);
-	ck_number(peer, "dropped", 8);
-	ck_text(item(x, "peers", 1), "state", "fresh");
-	ck_assert_ptr_null(member(item(x, "peers", 1), "heard_age"));
-	json_object_put(state);
-}
-END_TEST
-
-/* A report from before the machine began is stale. */
-START_TEST(old_news_of_peers)
-{
-	struct json_object *x;
-
-	fleet_exchange(0);
-	x = exchange(1);
-	ck_assert(json_object_get_boolean(member(x, "stale")));
-	ck_assert(json_object_get_double(member(x, "age")) > 3);
-	ck_assert_uint_eq(json_object_array_length(member(x, "peers")), 2);
-	json_object_put(state);
-}
-END_TEST
-
-/* It is written, and without memory it fails, as all else. */
-START_TEST(no_room_for_peers)
-{
-	fleet_exchange(fleet_soon());
-	fails_everywhere(report);
 }
 END_TEST
 
@@ -486,6 +378,13 @@ ck_counted(struct json_object *up, const struct counters *counts)
 	for (i = 0; i < ENDPOINTS; i++)
 		ck_number(group, endpoint_name((enum endpoint)i),
 		    counts == NULL ? 0 : counts->endpoint[i]);
+	group = member(up, "unknown_paths");
+	ck_assert_int_eq(json_object_object_length(group),
+	    counts == NULL ? 0 : 2);
+	if (counts != NULL) {
+		ck_number(group, "/v1/x", 400);
+		ck_number(group, "*", 402);
+	}
 }
 
 START_TEST(counters_are_shown)
@@ -598,10 +497,6 @@ suite_status_json(void)
 	tcase_add_test(c, upstreams);
 	tcase_add_test(c, a_journal);
 	tcase_add_test(c, some_tenants);
-	tcase_add_test(c, no_news_of_peers);
-	tcase_add_test(c, peers);
-	tcase_add_test(c, old_news_of_peers);
-	tcase_add_test(c, no_room_for_peers);
 	tcase_add_test(c, workers);
 	tcase_add_test(c, workers_with_ranks);
 	tcase_add_test(c, order_of_workers_after_a_reset);

@@ -153,6 +153,9 @@ START_TEST(samples_of_the_proxy)
 		ck_assert_uint_eq(lines_with(line), reason_occurs(i));
 	}
 	ck_line("kvroute_proxy_endpoints_total" A ",endpoint=\"chat\"} 301");
+	ck_line("kvroute_proxy_unknown_paths_total" A ",path=\"/v1/x\"} 400");
+	ck_line("kvroute_proxy_unknown_paths_total" A ",path=\"*\"} 402");
+	ck_assert_uint_eq(lines_with("kvroute_proxy_unknown_paths_total{"), 2);
 }
 END_TEST
 
@@ -186,44 +189,17 @@ START_TEST(how_workers_are)
 }
 END_TEST
 
-/* A prompt of no tenant, and the same one of a tenant. */
-static void
-tenants_say(struct kvr *k)
-{
-	struct kvr_decision d = { .size = sizeof(d) };
-	struct kvr_prompt *p;
-	struct kvr_request r;
-	struct kvr_scope scope;
-	int i;
-
-	ck_assert_int_eq(kvr_prompt_new(k, &p), KVR_OK);
-	ck_assert_int_eq(kvr_request_init(&r, sizeof(r)), KVR_OK);
-	ck_assert_int_eq(kvr_scope_init(&scope, sizeof(scope)), KVR_OK);
-	for (i = 0; i < 2; i++) {
-		ck_assert_int_eq(kvr_prompt_set_bytes(p, &scope, "short", 5),
-		    KVR_OK);
-		ck_assert_int_eq(kvr_lease_open(k, p, &r, FLEET_NOW, &d),
-		    KVR_OK);
-		ck_assert_int_eq(kvr_scope_set(k, &scope, KVR_SCOPE_TENANT,
-		    "x", 1), KVR_OK);
-		r.share = 70;
-	}
-	kvr_prompt_free(p);
-}
-
 START_TEST(tenants)
 {
-	struct kvr_options o;
+	struct kvr *k;
 
 	take();
 	ck_assert_uint_eq(lines_with("# HELP kvroute_proxy_tenant_"), 0);
-	kvr_free(fleet_index(&o));
-	o.tenants = 4;
-	ck_assert_int_eq(kvr_new(&o, &fleet[1].kvr), KVR_OK);
-	(void)fleet_worker(fleet[1].kvr, "w", KVR_STATE_UP);
+	k = fleet_share(1, 4);
 	take();
 	ck_assert_uint_eq(lines_with("# HELP kvroute_proxy_tenant_"), 0);
-	tenants_say(fleet[1].kvr);
+	fleet_tenant_opens(k, 0, "short");
+	fleet_tenant_opens(k, 'F', "short");
 	take();
 	ck_assert_uint_eq(lines_with("# HELP kvroute_proxy_tenant_"), 3);
 	ck_line("kvroute_proxy_tenant_share{upstream=\"none\","
@@ -235,8 +211,6 @@ START_TEST(tenants)
 	ck_assert_uint_eq(lines_with("kvroute_proxy_tenant_evicted_total{"),
 	    2);
 	ck_assert_ptr_nonnull(strstr(sink.text, "\"} 70\n"));
-	kvr_free(fleet[1].kvr);
-	fleet[1].kvr = NULL;
 }
 END_TEST
 
@@ -262,7 +236,7 @@ START_TEST(no_upstream)
 	fleet_status.upstreams = 0;
 	take();
 	ck_assert_uint_eq(lines_with("kvroute_"), 0);
-	ck_assert_uint_eq(lines_with("# HELP"), counters_shown + 2 +
+	ck_assert_uint_eq(lines_with("# HELP"), counters_shown + 3 +
 	    HISTOGRAMS);
 }
 END_TEST
@@ -279,10 +253,6 @@ START_TEST(a_held_lock)
 	fails_while_held(report, _i == 1);
 }
 END_TEST
-
-/* ---------------------------------------------------- other machines --- */
-
-#define PEER "{upstream=\"none\",host=\"a?b??\",id=\"0000000000000abc\"} "
 
 START_TEST(loads_that_engines_say)
 {
@@ -314,62 +284,6 @@ START_TEST(loads_that_engines_say)
 }
 END_TEST
 
-START_TEST(no_news_of_peers)
-{
-	fleet_exchange(-1);
-	take();
-	ck_assert_uint_eq(lines_with("kvroute_proxy_exchange_"), 0);
-	ck_assert_uint_eq(lines_with("kvroute_proxy_peer_"), 0);
-}
-END_TEST
-
-START_TEST(peers)
-{
-	const char *at = sink.text;
-
-	fleet_exchange(fleet_soon());
-	take();
-	while (*at != '\0')
-		ck_metric(&at);
-	ck_line("kvroute_proxy_exchange_age_seconds{upstream=\"none\"} "
-	    "0.000\n");
-	ck_line("kvroute_proxy_exchange_connected{upstream=\"none\"} 1\n");
-	ck_line("kvroute_proxy_exchange_dropped_total{upstream=\"none\","
-	    "reason=\"old_epoch\"} 407\n");
-	ck_assert_uint_eq(lines_with("kvroute_proxy_exchange_dropped_total{"),
-	    KVR_DROP_REASONS);
-	ck_line("kvroute_proxy_peer_fresh" PEER "0\n");
-	ck_line("kvroute_proxy_peer_lag_seconds" PEER "1.234\n");
-	ck_line("kvroute_proxy_peer_lag_seconds{upstream=\"none\","
-	    "host=\"h\",id=\"0000000000000001\"} 0.005\n");
-	ck_line("kvroute_proxy_peer_leases" PEER "3\n");
-	ck_line("kvroute_proxy_peer_requests" PEER "4\n");
-	ck_line("kvroute_proxy_peer_prefill_tokens" PEER "5\n");
-	ck_line("kvroute_proxy_peer_frames_total" PEER "6\n");
-	ck_line("kvroute_proxy_peer_lost_total" PEER "7\n");
-	ck_line("kvroute_proxy_peer_dropped_total" PEER "8\n");
-	ck_assert_uint_eq(lines_with("kvroute_proxy_peer_fresh{"), 2);
-}
-END_TEST
-
-/* A silent daemon is not connected, and its peers are not known. */
-START_TEST(old_news_of_peers)
-{
-	fleet_exchange(0);
-	take();
-	ck_line("kvroute_proxy_exchange_connected{upstream=\"none\"} 0\n");
-	ck_assert_uint_eq(lines_with("kvroute_proxy_peer_fresh{"), 0);
-	ck_assert_uint_eq(lines_with("kvroute_proxy_peer_leases{"), 0);
-}
-END_TEST
-
-START_TEST(no_room_for_peers)
-{
-	fleet_exchange(fleet_soon());
-	fails_everywhere(report);
-}
-END_TEST
-
 Suite *suite_status_metrics(void);
 
 Suite *
@@ -391,10 +305,6 @@ suite_status_metrics(void)
 	tcase_add_test(c, loads_that_engines_say);
 	tcase_add_test(c, how_workers_are);
 	tcase_add_test(c, requests_that_wait);
-	tcase_add_test(c, no_news_of_peers);
-	tcase_add_test(c, peers);
-	tcase_add_test(c, old_news_of_peers);
-	tcase_add_test(c, no_room_for_peers);
 	suite_add_tcase(s, c);
 	return s;
 }

@@ -320,7 +320,8 @@ value_of(const char *name, const char *worker, uint32_t rank,
 }
 
 enum holds {
-	WHOLE, SMALL, CLOCK, NUMBER, WAY, STATE, WINDOW, UNUSED, UNUSED_WORDS
+	WHOLE, SMALL, CLOCK, NUMBER, WAY, STATE, WINDOW, UNUSED, UNUSED_WORDS,
+	UNUSED_TIME
 };
 
 struct field {
@@ -396,20 +397,24 @@ static const struct field worker_fields[] = {
 	{ "events_at_seconds", "", AT(kvr_worker_stats, events_at), CLOCK },
 	{ "events_state", "", AT(kvr_worker_stats, events_state), STATE },
 	{ "window_mode", "", AT(kvr_worker_stats, window_mode), WINDOW },
-	WC(best_tokens), WC(events_evicted)
+	WC(best_tokens), WC(events_evicted), WC(events_unseen),
+	{ "", "", AT(kvr_worker_stats, events_until), UNUSED_TIME },
+	{ "", "", AT(kvr_worker_stats, events_cause), UNUSED },
+	{ "", "", AT(kvr_worker_stats, events_reserved), UNUSED }
 };
 
 enum {
 	REGION_FIELDS = sizeof(region_fields) / sizeof(region_fields[0]),
 	WORKER_FIELDS = sizeof(worker_fields) / sizeof(worker_fields[0]),
 	/*
-	 * A reserved field is not shown. The four reasons are one metric. The
+	 * A reserved field is not shown, nor is what the daemon of events
+	 * shows of its lease. The four reasons are one metric. The
 	 * four ways of retention, the three states of a stream and the four
 	 * modes of windows are samples of one field each.
 	 */
 	REGION_SAMPLES = REGION_FIELDS - 1,
 	REGION_METRICS = REGION_SAMPLES - 3,
-	WORKER_METRICS = WORKER_FIELDS - 2,
+	WORKER_METRICS = WORKER_FIELDS - 5,
 	WORKER_SAMPLES = WORKER_METRICS + 8
 };
 

@@ -160,7 +160,7 @@ START_TEST(calls_are_checked)
 	ck_assert_int_eq(kvr_affinity_bind(k, 1, id[0], month + 1, 1, 0),
 	    KVR_EINVAL);
 	ck_assert_int_eq(kvr_affinity_bind(k, 1, id[0], 0, 1, 2), KVR_EINVAL);
-	ck_assert_int_eq(kvr_affinity_bind(k, 1, id[0], 0, -1, 0),
+	ck_assert_int_eq(kvr_affinity_bind(k, 1, id[0], 0, -2, 0),
 	    KVR_ECLOCK);
 	ck_assert_int_eq(kvr_affinity_bind(k, 1, 0, 0, 1, 0), KVR_EWORKER);
 	ck_assert_int_eq(kvr_affinity_bind(k, 1, reserve(0, "ab", 1), 0, 1,
@@ -168,7 +168,7 @@ START_TEST(calls_are_checked)
 	ck_assert_int_eq(kvr_affinity_find(NULL, 1, 1, &worker), KVR_EINVAL);
 	ck_assert_int_eq(kvr_affinity_find(k, 0, 1, &worker), KVR_EINVAL);
 	ck_assert_int_eq(kvr_affinity_find(k, 1, 1, NULL), KVR_EINVAL);
-	ck_assert_int_eq(kvr_affinity_find(k, 1, -1, &worker), KVR_ECLOCK);
+	ck_assert_int_eq(kvr_affinity_find(k, 1, -2, &worker), KVR_ECLOCK);
 	ck_assert_uint_eq(stats().affinity_bindings, 0);
 	ck_assert_int_eq(kvr_affinity_bind(k, 1, id[0], month, 1, KVR_NOWAIT),
 	    KVR_OK);

@@ -158,6 +158,36 @@ START_TEST(what_is_not_on_record_is_not_found)
 }
 END_TEST
 
+/*
+ * Branches that left a full region: the blocks before them are walked once, not
+ * for each branch, whether these are held or gone as well.
+ */
+START_TEST(many_branches_are_one_walk)
+{
+	enum { STEM = 60, BRANCHES = 8 };
+	char text[STEM + 3];
+	uint32_t alias[LETTERS], i, hint;
+	struct place place;
+
+	for (i = 0; i < STEM; i++)
+		text[i] = (char)('!' + i);
+	text[STEM] = '\0';
+	seen(_i == 0 ? 0 : 1, _i == 0 ? text : "vwxyz", 1);
+	hint = child_of(0, _i == 0 ? '!' : 'v');
+	text[STEM + 1] = 'z';
+	text[STEM + 2] = '\0';
+	for (i = 0; i < BRANCHES; i++) {
+		text[STEM] = (char)('a' + i);
+		(void)name_all(text, hint, alias);
+		k->region->counts.steps = 0;
+		ck_assert(!alias_place(k, alias[STEM + 1], 0, &place));
+		ck_assert(!alias_place(k, alias[STEM], 0, &place));
+		if (i > 0)
+			ck_assert_uint_lt(k->region->counts.steps, STEM / 4);
+	}
+}
+END_TEST
+
 /* Another worker has it: that is not enough. */
 START_TEST(what_its_worker_has_not_is_seen)
 {
@@ -208,6 +238,7 @@ suite_alias_place(void)
 	tcase_add_test(t, by_a_hint_that_is_wrong);
 	tcase_add_loop_test(t, by_a_hint_that_is_no_node, 0, 2);
 	tcase_add_test(t, what_is_not_on_record_is_not_found);
+	tcase_add_loop_test(t, many_branches_are_one_walk, 0, 2);
 	tcase_add_test(t, what_its_worker_has_not_is_seen);
 	tcase_add_test(t, numbers_out_of_bounds);
 	return s;

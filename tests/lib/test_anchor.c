@@ -7,6 +7,7 @@
  * only where such prompts ended.
  */
 #include "reports.h"
+#include "trust.h"
 
 enum { BLOCK_OF = 64, TEXT_MAX = 64 * 1024 };
 
@@ -37,11 +38,13 @@ say_bytes(uint32_t blocks, uint32_t common, int kind)
 	    (size_t)blocks * BLOCK_OF), KVR_OK);
 }
 
+static uint32_t kind_of_report = KVR_REPORT_VALUE;
+
 /* A request on the current prompt, with the token counts of the engine. */
 static void
 ask_of(uint32_t worker, uint64_t tokens, uint64_t cached)
 {
-	struct kvr_report r = said(KVR_REPORT_VALUE, cached);
+	struct kvr_report r = said(kind_of_report, cached);
 
 	r.prompt_tokens = tokens;
 	tell(worker, &r);
@@ -212,6 +215,118 @@ START_TEST(any_lengths)
 }
 END_TEST
 
+/* ------------------------------------------------------------ capacity --- */
+
+/* Chats with blocks of `each` tokens, beside `tools` that are no text. */
+static void
+chats_of(uint64_t each, uint64_t tools)
+{
+	uint32_t turn, before = 0;
+	int chat;
+
+	for (turn = 1; turn <= 8; turn++, before = turn * 10 - 10)
+		for (chat = 'a'; chat < 'a' + 12; chat++) {
+			say_bytes(turn * 10, 0, chat);
+			ask_of(0, tools + turn * 10 * each,
+			    turn == 1 ? 0 : tools + before * each);
+		}
+}
+
+static void
+told_capacity(uint64_t tokens)
+{
+	struct kvr_worker facts = { .size = sizeof(facts) };
+
+	ck_assert_int_eq(kvr_worker_get(k, id[0], &facts), KVR_OK);
+	facts.retain = KVR_RETAIN_CAPACITY;
+	facts.capacity_tokens = tokens;
+	ck_assert_int_eq(kvr_worker_set(k, id[0], &facts), KVR_OK);
+}
+
+/* A capacity is told in the engine's tokens, of which a block has more. */
+START_TEST(capacity_is_in_tokens_of_the_engine)
+{
+	static const uint64_t each[] = { 8, 14, 16, 32, 49 };
+	const double want = (double)each[_i % 5] / 16;
+	double held;
+
+	/* also without the numbers of tokens that were cached */
+	kind_of_report = _i < 5 ? KVR_REPORT_VALUE : KVR_REPORT_ABSENT;
+	told_capacity(3200);
+	chats_of(each[_i % 5], 0);
+	kind_of_report = KVR_REPORT_VALUE;
+	ck_assert(fabs(trust_ratio(k, id_slot(id[0])) - want) < 0.01);
+	held = (double)worker_stats(0).held_blocks * want * 16;
+	ck_assert_msg(held <= 1.1 * 3200 && held > 0.6 * 3200, "%g", held);
+}
+END_TEST
+
+/* A block has four times as many tokens as it has by its bytes. */
+START_TEST(overload_is_in_tokens_of_the_engine)
+{
+	struct kvr_policy policy = { .size = sizeof(policy) };
+	int chat;
+
+	told_capacity(64000);
+	chats_of(64, 0);
+	ck_assert_int_eq(kvr_policy_get(k, &policy), KVR_OK);
+	policy.overload_blocks_fraction = 0.5;
+	ck_assert_int_eq(kvr_policy_set(k, &policy), KVR_OK);
+	for (chat = 0; chat < 100 && worker_stats(0).overloaded == 0; chat++) {
+		say_bytes(20, 0, 'A' + chat);
+		(void)reserved(0, k->region->clock + 1);
+	}
+	ck_assert_int_eq(chat, 32000 / (20 * 64) + 1);
+}
+END_TEST
+
+/* An engine counts tools as well, once for all turns. */
+START_TEST(tools_are_no_part_of_the_ratio)
+{
+	static const uint64_t each[] = { 8, 14, 16, 32, 49 };
+	const double want = (double)each[_i] / 16;
+	double ratio;
+
+	told_capacity(1000000);
+	chats_of(each[_i], 1000);
+	ratio = trust_ratio(k, id_slot(id[0]));
+	ck_assert_msg(ratio >= want && ratio < want + 0.2, "%g", ratio);
+}
+END_TEST
+
+/* Predictions are counted as the engine counts. */
+START_TEST(predictions_are_in_tokens_of_the_engine)
+{
+	struct kvr_calibration c;
+
+	told_capacity(1000000);
+	chats_of(32, 0);
+	c = worker_stats(0).calibration;
+	ck_assert_uint_gt(c.reports, 20);
+	ck_assert_uint_le(c.predicted_tokens, c.reported_tokens);
+	ck_assert_uint_ge(c.predicted_tokens + 64 * c.reports,
+	    c.reported_tokens);
+}
+END_TEST
+
+/* What is damaged, or too little, is no ratio. */
+START_TEST(ratio_of_damaged_counts)
+{
+	static const double bad[][2] = { { NAN, 1 }, { 1, NAN }, { 1, 0 },
+	    { -1, 1e9 }, { 1e300, 1e-300 }, { INFINITY, INFINITY },
+	    { 100, 100 }, { 0, 1e6 } };
+	struct slot *s = slot_at(k, id_slot(id[0]));
+
+	s->usage_tokens = bad[_i][0];
+	s->usage_estimate = bad[_i][1];
+	ck_assert(trust_ratio(k, id_slot(id[0])) == 1);
+	trust_count(k, id_slot(id[0]), 1e6, 5e5);
+	trust_count(k, id_slot(id[0]), 6e6, 3e6);
+	trust_count(k, id_slot(id[0]), 6e6, 3e6);
+	ck_assert(fabs(trust_ratio(k, id_slot(id[0])) - 2) < 0.7);
+}
+END_TEST
+
 Suite *suite_anchor(void);
 
 Suite *
@@ -230,5 +345,10 @@ suite_anchor(void)
 	tcase_add_test(t, grown_leaf_has_no_anchor);
 	tcase_add_test(t, parted_node);
 	tcase_add_test(t, any_lengths);
+	tcase_add_loop_test(t, capacity_is_in_tokens_of_the_engine, 0, 10);
+	tcase_add_test(t, overload_is_in_tokens_of_the_engine);
+	tcase_add_loop_test(t, tools_are_no_part_of_the_ratio, 0, 5);
+	tcase_add_test(t, predictions_are_in_tokens_of_the_engine);
+	tcase_add_loop_test(t, ratio_of_damaged_counts, 0, 8);
 	return s;
 }

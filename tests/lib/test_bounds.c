@@ -34,6 +34,7 @@
  * (see test_flood.c); here it is always the same.
  */
 #include "alias.h"
+#include "fit.h"
 #include "lease.h"
 #include "retain.h"
 
@@ -130,7 +131,7 @@ bound_cells(const struct sizes *s, uint64_t merges, uint64_t copied)
 static void
 size_room(struct sizes *s)
 {
-	if (k->region->free_cells >= bound_cells(s, 0, 0) + retain_spare(k))
+	if (k->region->free_cells >= bound_cells(s, 0, 0) + fit_spare(k))
 		return;
 	s->blocks = p->blocks;
 	s->room = 2 * bound_cells(s, 0, 0) + PASSED;

@@ -710,6 +710,22 @@ START_TEST(near_is_a_hundredth)
 }
 END_TEST
 
+/* A load of 784 times 1 / 784 is less than 1. */
+START_TEST(a_bit_lost_decides_no_tie)
+{
+	struct kvr_decision d = { .size = sizeof(d) };
+
+	fleet_of(2);
+	r.stage = KVR_STAGE_PREFILL;
+	set_load(0, 0, 784 / BLOCK_OF, 0);
+	set_load(1, 0, 0, 1);
+	say_long(784, 0, 1);
+	ck_assert_int_eq(kvr_route(k, p, &r, now, &d), KVR_OK);
+	ck_assert_uint_eq(d.worker, id[0]);
+	ck_assert_uint_eq(d.reason, KVR_REASON_TIE);
+}
+END_TEST
+
 /* -------------------------------------------------------------- random --- */
 
 static void
@@ -810,6 +826,9 @@ any_end(struct held *held)
 	held->lease = 0;
 }
 
+/* 1: nothing is observed, so that more loads are equal. */
+static uint32_t first_call;
+
 static void
 any_call(void)
 {
@@ -819,15 +838,15 @@ any_call(void)
 	now += pick(3) == 0 ? 0 : (int64_t)pick(400) * 1000000;
 	any_prompt();
 	any_request();
-	switch (pick(12)) {
+	switch (first_call + pick(12 - first_call)) {
 	case 0:
-		any_facts(worker);
+		(void)observed(worker, now);
 		break;
 	case 1:
-		any_load(worker);
+		any_facts(worker);
 		break;
 	case 2:
-		(void)observed(worker, now);
+		any_load(worker);
 		break;
 	case 3:
 		note_age(worker, (uint64_t)pick(1000) << pick(8),
@@ -854,8 +873,10 @@ START_TEST(as_the_formula_says)
 	for (round = 0; round < 4; round++) {
 		region_end();
 		setup();
-		y.balanced_bound = round == 0 ? 2 : 0.5 * pick(4);
+		y.balanced_bound = round == 0 ? 2
+		    : 0.5 * ((round + pick(2)) % 4);
 		y.observed_seconds = round == 0 ? 10 : 1 + pick(100);
+		first_call = round == 3;
 		use_policy();
 		for (i = 0; i < FLEET; i++)
 			any_facts((uint32_t)i);
@@ -1116,6 +1137,7 @@ suite_cost_balanced(void)
 	tcase_add_test(t, preferences);
 	tcase_add_test(t, what_was_observed);
 	tcase_add_test(t, near_is_a_hundredth);
+	tcase_add_test(t, a_bit_lost_decides_no_tie);
 	tcase_add_test(t, as_the_formula_says);
 	tcase_add_test(t, ties);
 	tcase_add_test(t, always_a_number);

@@ -108,6 +108,9 @@ ck_pairs(uint32_t n)
 	}
 	must(count == holders_of(n));
 	must(count == node_at(k, nodes[n])->holders);
+	/* few bits of slots that have left: lookups of others stay short */
+	must(count < 2 || (uint32_t)__builtin_popcountll(node->slots) <=
+	    2 * count);
 }
 
 /* Each entry is found, and points to its pair. */

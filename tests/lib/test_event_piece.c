@@ -493,6 +493,30 @@ START_TEST(an_engine_restarts_meanwhile)
 }
 END_TEST
 
+/*
+ * The caller makes other events of the same bytes: the digest is the same, and
+ * pieces of the one batch would be followed by pieces of the other.
+ */
+START_TEST(other_events_of_the_same_bytes)
+{
+	begin_with(4);
+	add(KVR_EVENT_STORED, 0, BLOCKS);
+	(void)die_after(2);
+	ck_assert_uint_eq(stream_at(k, 1)->pieces, 2);
+	n = 0;
+	if (_i == 0)
+		add(KVR_EVENT_STORED, 300, BLOCKS - 300);
+	else if (_i == 1)
+		add(KVR_EVENT_STORED, 0, 5);
+	ck_assert_int_eq(apply(), KVR_OK);
+	ck_assert_uint_eq(got.outcome, KVR_EVENTS_APPLIED);
+	ck_assert_uint_eq(got.next, 2);
+	ck_assert_uint_eq(got.state, KVR_EVENTS_DEGRADED);
+	ck_assert_uint_eq(stream_at(k, 1)->pieces, 0);
+	ck_assert_uint_eq(stream_at(k, 1)->cut, 0);
+}
+END_TEST
+
 /* Adds as many blocks of another prompt. */
 static void
 add_other(uint64_t blocks)
@@ -553,6 +577,7 @@ START_TEST(another_feeder_between_two_pieces)
 	(void)die_after(2);
 	b = batch_of();
 	b.n_pieces = 6;
+	b.contents = s->cut;
 	ck_assert(event_begun(s, &b, true));
 	ck_assert(!event_begun(s, &b, false));
 	b.head.digest = 7;
@@ -564,6 +589,9 @@ START_TEST(another_feeder_between_two_pieces)
 	b.head.seq++;
 	ck_assert(!event_begun(s, &b, true));
 	b.head.seq--;
+	b.contents++;
+	ck_assert(!event_begun(s, &b, true));
+	b.contents--;
 	b.n_pieces = 2;
 	ck_assert(!event_begun(s, &b, true));
 }
@@ -785,6 +813,7 @@ suite_event_piece(void)
 	tcase_add_loop_test(t, a_death_applies_nothing_twice, 0, SIZES);
 	tcase_add_test(t, another_process_goes_on);
 	tcase_add_test(t, an_engine_restarts_meanwhile);
+	tcase_add_loop_test(t, other_events_of_the_same_bytes, 0, 3);
 	tcase_add_loop_test(t, without_a_digest, 0, 6);
 	tcase_add_test(t, batch_0_without_a_digest);
 	tcase_add_test(t, another_feeder_between_two_pieces);

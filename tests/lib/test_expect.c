@@ -298,6 +298,37 @@ START_TEST(in_use)
 }
 END_TEST
 
+/*
+ * Blocks of one age are found 3, 7 and 3 times in 10; the youngest ones always,
+ * always, and half of the time.
+ */
+START_TEST(rather_lost_than_not)
+{
+	static const uint32_t found_in_10[] = { 3, 7, 3 }, youngest[] = { 10,
+		10, 5 };
+	double s[3];
+	uint32_t i, n;
+
+	for (i = 0; i < 3; i++) {
+		set_facts(i, KVR_RETAIN_FEEDBACK, 0, 0);
+		say_long(1600, 0, 1);
+		(void)observed(i, 1);
+		say_long(16000, 0, 2);
+		(void)observed(i, 2);
+		for (n = 0; n < 2000; n++) {
+			note_age(i, 0, n % 10 < youngest[i], 1e3);
+			note_age(i, 16000, n % 10 < found_in_10[i], 1e3);
+		}
+	}
+	say_long(1600, 0, 1);
+	for (i = 0; i < 3; i++)
+		s[i] = expected(i) / 1584;
+	ck_assert(s[0] > .02 && s[0] < .03);
+	ck_assert(s[1] > .65 && s[1] < .8);
+	ck_assert(s[2] > .3 && s[2] < .45);
+}
+END_TEST
+
 /* Each worker has its own likelihoods and its own pins. */
 START_TEST(each_its_own)
 {
@@ -362,12 +393,14 @@ likely(uint32_t worker, uint32_t i)
 {
 	uint32_t slot = id_slot(id[worker]);
 	const struct entry *h = entry_at(k, cover_find(k, node_of(i), slot));
+	double s;
 
 	must(h->kind == CELL_ENTRY);
 	if (h->pins > 0)
 		return 1;
-	return survival_of(k, slot, survival_bin(stack_depth(k, slot,
+	s = survival_of(k, slot, survival_bin(stack_depth(k, slot,
 	    h->released)));
+	return s < survival_of(k, slot, 0) / 2 ? s / 16 : s;
 }
 
 /* The defining sum, over all that is usable. */
@@ -639,6 +672,7 @@ suite_expect(void)
 	tcase_add_test(c, bytes);
 	tcase_add_test(c, nothing_is_known);
 	tcase_add_test(c, in_use);
+	tcase_add_test(c, rather_lost_than_not);
 	tcase_add_test(c, each_its_own);
 	tcase_add_test(c, given_is_not_doubted);
 	tcase_add_test(c, as_the_sum_says);

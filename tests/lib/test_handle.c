@@ -7,6 +7,7 @@
  */
 #include "inner.h"
 
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -303,7 +304,7 @@ START_TEST(clock_far_ahead)
 	ck_assert_int_eq(kvr_clock_set(k, 30), KVR_OK);
 	ck_assert_int_eq(kvr_clock_set(k, 40), KVR_OK);
 	ck_tree("abcd:0");
-	ck_assert_int_eq(kvr_clock_set(k, -1), KVR_ECLOCK);
+	ck_assert_int_eq(kvr_clock_set(k, -2), KVR_ECLOCK);
 	ck_assert_int_eq(kvr_clock_set(k, INT64_MAX), KVR_ECLOCK);
 	ck_assert_int_eq(kvr_clock_set(NULL, 1), KVR_EINVAL);
 	ck_assert_int_eq(stats().clock, 40);
@@ -336,6 +337,133 @@ START_TEST(private_in_a_child)
 }
 END_TEST
 
+/* ----------------------------------------------------------- user area --- */
+
+static unsigned char *
+area_of(const struct kvr *of, size_t want)
+{
+	void *area = NULL;
+	size_t bytes = 0;
+
+	ck_assert_int_eq(kvr_user_area(of, &area, &bytes), KVR_OK);
+	ck_assert_uint_eq(bytes, want);
+	ck_assert_uint_eq((uintptr_t)area % 64, 0);
+	return area;
+}
+
+static void
+ck_filled(const unsigned char *area, size_t bytes, unsigned char with)
+{
+	size_t i;
+
+	for (i = 0; i < bytes; i++)
+		must(area[i] == with);
+}
+
+/* It is zero at first, and the caller's own from then on. */
+START_TEST(user_area)
+{
+	static const size_t sizes[] = { 1, 40, 64, 65, 5000 };
+	const size_t bytes = 64 << 10, size = sizes[_i];
+	struct kvr_options o = small_options(), got = { .size = sizeof(got) };
+	unsigned char *area, *memory = aligned_alloc(CELL, bytes);
+	struct kvr *other;
+
+	ck_assert_ptr_nonnull(memory);
+	memset(memory, 0x5a, bytes);
+	o.user_bytes = size;
+	ck_assert_int_eq(kvr_new_at(&o, memory, bytes, &k), KVR_OK);
+	ck_assert_int_eq(kvr_options_get(k, &got), KVR_OK);
+	ck_assert_uint_eq(got.user_bytes, size);
+	people(WORKERS);
+	area = area_of(k, size);
+	ck_assert(area > memory && area + size < memory + bytes);
+	ck_filled(area, size, 0);
+	memset(area, 0xa5, size);
+	observe(0, "abcd", 100);
+	region_sound();
+	ck_assert_int_eq(kvr_clock_set(k, 50), KVR_OK);
+	ck_assert_int_eq(kvr_clear(k), KVR_OK);
+	ck_assert_int_eq(kvr_attach_at(&o, memory, bytes, &other), KVR_OK);
+	ck_assert_ptr_eq(area_of(other, size), area);
+	kvr_free(other);
+	ck_assert_int_eq(kvr_options_get(k, &got), KVR_OK);
+	got.user_bytes++;
+	ck_assert_int_eq(kvr_attach_at(&got, memory, bytes, &other),
+	    KVR_EMISMATCH);
+	/* One that needs no area joins all the same. */
+	got.user_bytes = 0;
+	ck_assert_int_eq(kvr_attach_at(&got, memory, bytes, &other), KVR_OK);
+	ck_assert_ptr_eq(area_of(other, size), area);
+	kvr_free(other);
+	ck_filled(area, size, 0xa5);
+	region_end();
+	free(memory);
+}
+END_TEST
+
+/* A child attaches a handle of its own, and both see one area. */
+START_TEST(user_area_of_processes)
+{
+	const size_t bytes = 64 << 10;
+	struct kvr_options o = small_options();
+	void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+	    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	unsigned char *area;
+	struct kvr *mine;
+	size_t size;
+	void *there;
+	int status;
+	pid_t child;
+
+	ck_assert(memory != MAP_FAILED);
+	o.user_bytes = 100;
+	ck_assert_int_eq(kvr_new_at(&o, memory, bytes, &k), KVR_OK);
+	people(WORKERS);
+	area = area_of(k, 100);
+	area[99] = 7;
+	child = fork();
+	if (child == 0) {
+		if (kvr_user_area(k, &there, &size) != KVR_ESTATE ||
+		    kvr_attach_at(NULL, memory, bytes, &mine) != KVR_OK ||
+		    kvr_user_area(mine, &there, &size) != KVR_OK ||
+		    size != 100 || ((unsigned char *)there)[99] != 7)
+			test_exit(1);
+		((unsigned char *)there)[98] = 8;
+		kvr_free(mine);
+		test_exit(0);
+	}
+	ck_assert_int_eq(waitpid(child, &status, 0), child);
+	ck_assert_int_eq(status, 0);
+	ck_assert_uint_eq(area[98], 8);
+	region_end();
+	munmap(memory, bytes);
+}
+END_TEST
+
+/* Without room for it there is no region. */
+START_TEST(user_area_refused)
+{
+	struct kvr_options o = small_options();
+	void *area = &o;
+	size_t bytes = 5;
+
+	region_of(&o);
+	ck_assert_int_eq(kvr_user_area(k, &area, &bytes), KVR_ESTATE);
+	ck_assert_int_eq(kvr_user_area(NULL, &area, &bytes), KVR_EINVAL);
+	ck_assert_int_eq(kvr_user_area(k, NULL, &bytes), KVR_EINVAL);
+	ck_assert_int_eq(kvr_user_area(k, &area, NULL), KVR_EINVAL);
+	ck_assert_ptr_eq(area, &o);
+	ck_assert_uint_eq(bytes, 5);
+	region_end();
+	o.user_bytes = o.region_bytes;
+	ck_assert_int_eq(kvr_new(&o, &k), KVR_ETOOSMALL);
+	ck_assert_str_eq(kvr_options_fault(NULL, &o), "region_bytes");
+	o.user_bytes = KVR_USER_BYTES_MAX + UINT64_C(1);
+	ck_assert_int_eq(kvr_new(&o, &k), KVR_EINVAL);
+}
+END_TEST
+
 Suite *suite_handle(void);
 
 Suite *
@@ -348,6 +476,9 @@ suite_handle(void)
 	tcase_add_test(t, private_in_a_child);
 	tcase_add_test(t, memory_is_kept_to);
 	tcase_add_test(t, handles_share);
+	tcase_add_loop_test(t, user_area, 0, 5);
+	tcase_add_test(t, user_area_of_processes);
+	tcase_add_test(t, user_area_refused);
 	suite_add_tcase(s, t);
 	t = small_case(s, "clock");
 	tcase_add_test(t, clock_far_ahead);

@@ -5,6 +5,7 @@
 #include "alias.h"
 #include "alloc.h"
 #include "engine.h"
+#include "survival.h"
 
 #include <stdio.h>
 
@@ -44,6 +45,317 @@ reuses(const char *text)
 			return c[i].overlap_tokens;
 	ck_abort();
 }
+
+/* ------------------------------------------------ what is not believed --- */
+
+/* Prompts that are used once, each another one, of a worker without events. */
+static void
+observe_others(uint32_t from, uint32_t n, int64_t now)
+{
+	for (; n > 0; n--, from++) {
+		const uint32_t tokens[] = { 100000 + from, 2 };
+
+		ck_assert_int_eq(kvr_prompt_set_tokens(p, NULL, tokens, 2),
+		    KVR_OK);
+		ck_assert_int_eq(kvr_observe(k, p, id[2], now, 0, NULL),
+		    KVR_OK);
+	}
+}
+
+/* Of the first worker, in tokens; 0: none. Its events are all that counts. */
+static void
+told_capacity(uint64_t tokens)
+{
+	struct kvr_worker facts;
+
+	(void)kvr_worker_init(&facts, sizeof(facts));
+	facts.retain = KVR_RETAIN_EVENTS;
+	facts.capacity_tokens = tokens;
+	ck_assert_int_eq(kvr_worker_set(k, id[0], &facts), KVR_OK);
+}
+
+/* An engine of 100 blocks, each of one token; its capacity may be told. */
+static void
+engine_of_100(bool told, bool quarter_missing)
+{
+	uint32_t i;
+
+	holds_with(4096, 512 << 10, 1);
+	told_capacity(told ? 100 : 0);
+	for (i = 0; i < 800 && got.state != KVR_EVENTS_DEGRADED; i++) {
+		char text[2] = { (char)(1 + i % 250), '\0' };
+		char gone[2] = { (char)(1 + (i + 150) % 250), '\0' };
+
+		if (i >= 100 && !(quarter_missing && i % 4 == 0))
+			event(KVR_EVENT_REMOVED, KVR_TIER_GPU, gone, 0, 1);
+		event(KVR_EVENT_STORED, KVR_TIER_GPU, text, 0, 1);
+	}
+	region_sound();
+}
+
+START_TEST(all_removals_are_there)
+{
+	engine_of_100(_i == 0, false);
+	ck_assert_uint_eq(got.state, KVR_EVENTS_COMPLETE);
+	ck_assert_uint_eq(worker_stats(0).events_held, 100);
+	ck_assert_uint_eq(worker_stats(0).events_capacity, 100);
+}
+END_TEST
+
+/* A few removals before the cache is full have other causes. */
+START_TEST(early_removals_prove_nothing)
+{
+	char text[2] = { 0, '\0' };
+	int i;
+
+	for (i = 1; i <= 100; i++) {
+		text[0] = (char)i;
+		stored(text, 0);
+		if (i > 4 && i <= 20)
+			removed(text, 0);
+	}
+	ck_assert_uint_eq(got.state, KVR_EVENTS_COMPLETE);
+	ck_assert_uint_eq(worker_stats(0).events_held, 84);
+}
+END_TEST
+
+/* It holds more than the capacity that was told. */
+START_TEST(removals_are_missing)
+{
+	engine_of_100(true, true);
+	ck_assert_uint_eq(got.state, KVR_EVENTS_DEGRADED);
+	ck_assert_uint_eq(worker_stats(0).events_cause, KVR_DEGRADED_SURPLUS);
+	ck_assert_uint_eq(worker_stats(0).retain, KVR_RETAIN_CAPACITY);
+	ck_assert_uint_le(worker_stats(0).held_blocks, 110);
+	ck_assert_uint_lt(seq, 350);
+	cleared();
+	ck_assert_uint_eq(got.state, KVR_EVENTS_COMPLETE);
+	ck_assert_uint_eq(worker_stats(0).events_cause, KVR_DEGRADED_OTHER);
+}
+END_TEST
+
+/* The cache is larger than was told: nothing was removed before. */
+START_TEST(a_capacity_that_is_told_too_small)
+{
+	uint32_t i;
+
+	told_capacity(50);
+	for (i = 0; i < 400; i++) {
+		char text[2] = { (char)(1 + i % 250), '\0' };
+		char gone[2] = { (char)(1 + (i + 155) % 250), '\0' };
+
+		if (i >= 95)
+			event(KVR_EVENT_REMOVED, KVR_TIER_GPU, gone, 0, 1);
+		event(KVR_EVENT_STORED, KVR_TIER_GPU, text, 0, 1);
+	}
+	ck_assert_uint_eq(got.state, KVR_EVENTS_COMPLETE);
+	ck_assert_uint_eq(worker_stats(0).events_capacity, 95);
+}
+END_TEST
+
+/* A request whose prompt is held, of which the engine finds so much. */
+static void
+ask_for(const char *text, uint64_t cached)
+{
+	struct kvr_report r;
+	struct kvr_decision d = { .size = sizeof(d) };
+
+	say(text);
+	ck_assert_int_eq(kvr_lease_open_on(k, p, NULL, id[0], 1, &d), KVR_OK);
+	ck_assert_int_eq(kvr_lease_commit(k, d.lease, 1, 0), KVR_OK);
+	ck_assert_int_eq(kvr_report_init(&r, sizeof(r)), KVR_OK);
+	r.kind = KVR_REPORT_VALUE;
+	r.cached_tokens = cached;
+	r.prompt_tokens = strlen(text);
+	ck_assert_int_eq(kvr_lease_finish(k, d.lease, &r, 1, 0), KVR_OK);
+}
+
+/* Reports of 0 end the belief in blocks whose removal never came. */
+START_TEST(reports_contradict_events)
+{
+	static const char text[] = "a prompt that has been long gone";
+	uint32_t i;
+
+	stored(text, 0);
+	for (i = 0; i < 8; i++)
+		ask_for(text, strlen(text) - 1);
+	ck_assert_uint_eq(worker_stats(0).events_state, KVR_EVENTS_COMPLETE);
+	for (i = 0; i < 32 && worker_stats(0).events_state ==
+	    KVR_EVENTS_COMPLETE; i++)
+		ask_for(text, 0);
+	ck_assert_uint_gt(i, 3); /* a few are no evidence */
+	ck_assert_uint_eq(worker_stats(0).events_state, KVR_EVENTS_DEGRADED);
+	ck_assert_uint_eq(worker_stats(0).events_cause, KVR_DEGRADED_REPORTS);
+	ck_assert_uint_ne(worker_stats(0).retain, KVR_RETAIN_EVENTS);
+	region_sound();
+}
+END_TEST
+
+/* Reports before a stream has begun are no evidence against it. */
+START_TEST(reports_before_a_stream)
+{
+	struct survival *s = survival_at(k, id_slot(id[0]));
+
+	put_once(s->judged, 32.0f);
+	put_once(s->missed, 1.0f);
+	stored("abcdefgh", 0);
+	ask_for("abcdefgh", 7);
+	ck_assert_uint_eq(worker_stats(0).events_state, KVR_EVENTS_COMPLETE);
+}
+END_TEST
+
+/*
+ * Blocks of 1 and of 4 tokens stand in one group, so that parents are never
+ * announced: they are orphans, nothing is held above them, and nothing grows.
+ */
+START_TEST(two_sizes_in_one_group)
+{
+	enum { MANY = 1000 };
+	static struct kvr_event e[MANY];
+	static uint64_t names[4 * MANY];
+	static uint32_t tokens[4] = { 'a', 'b', 'c', 'd' };
+	uint64_t rounds = test_amount(100), i, free_cells;
+	uint32_t j;
+
+	stored("abc", 0);
+	free_cells = k->region->free_cells;
+	for (i = 0; i < rounds; i++) {
+		for (j = 0; j < MANY; j++) {
+			(void)kvr_event_init(&e[j], sizeof(e[j]));
+			names[j] = 1000000 + i * MANY + j;
+			e[j].kind = KVR_EVENT_STORED;
+			e[j].hashes_at = j;
+			e[j].hashes = 1;
+			e[j].block_tokens = j % 2 == 0 ? 4 : 1;
+			e[j].tokens = e[j].block_tokens;
+			e[j].flags = KVR_EVENT_PARENT;
+			e[j].parent = names[j] - 1;
+		}
+		ck_assert_int_eq(apply_to(0, e, MANY, names, MANY, tokens, 4,
+		    1), KVR_OK);
+		ck_assert_uint_eq(got.orphans, MANY);
+	}
+	ck_assert_uint_eq(worker_stats(0).events_orphans, rounds * MANY);
+	ck_assert_uint_eq(worker_stats(0).events_blocks, 4);
+	ck_assert_uint_eq(k->region->free_cells, free_cells);
+	ck_assert_uint_eq(has(0, "abcd"), 3);
+	region_sound();
+}
+END_TEST
+
+/* The same blocks are announced again and again, as if they were copies. */
+START_TEST(copies_that_are_none)
+{
+	uint32_t i;
+
+	told_capacity(50);
+	stored("abcdefghij", 0);
+	for (i = 0; i < 20 && got.state == KVR_EVENTS_COMPLETE; i++)
+		stored("abcdefghij", 0);
+	ck_assert_uint_le(i, 10);
+	ck_assert_uint_eq(worker_stats(0).events_cause, KVR_DEGRADED_SURPLUS);
+	/* they are told to be the same from a clear on */
+	flags_of_batch = KVR_BATCH_FULL;
+	cleared();
+	for (i = 0; i < 20; i++)
+		stored("abcdefghij", 0);
+	ck_assert_uint_eq(got.state, KVR_EVENTS_COMPLETE);
+	removed("abcdefghij", 5);
+	ck_assert_uint_eq(has(0, "abcdefghij"), 5);
+}
+END_TEST
+
+/* Its caller is silent: then the worker is as if it had no events. */
+START_TEST(a_caller_that_is_gone)
+{
+	stored("abc", 0);
+	ck_assert_int_eq(kvr_events_until(k, id[0], 100), KVR_OK);
+	ck_assert_int_eq(worker_stats(0).events_until, 100);
+	region_sound();
+	observe_others(0, 1, 99);
+	ck_assert_uint_eq(worker_stats(0).events_state, KVR_EVENTS_COMPLETE);
+	ck_assert_int_eq(kvr_events_until(k, id[0], 200), KVR_OK);
+	observe_others(1, 1, 150);
+	ck_assert_uint_eq(worker_stats(0).events_state, KVR_EVENTS_COMPLETE);
+	ck_assert_int_eq(k->region->events_due, 200);
+	region_sound();
+	observe_others(2, 1, 200);
+	ck_assert_uint_eq(worker_stats(0).events_state, KVR_EVENTS_DEGRADED);
+	ck_assert_uint_eq(worker_stats(0).events_cause, KVR_DEGRADED_SILENT);
+	ck_assert_int_eq(worker_stats(0).events_until, 0);
+	ck_assert_int_eq(k->region->events_due, 0);
+	ck_assert_uint_ne(worker_stats(0).retain, KVR_RETAIN_EVENTS);
+	region_sound();
+	/* requests make it hold blocks again */
+	say("xyz");
+	ck_assert_int_eq(kvr_observe(k, p, id[0], 201, 0, NULL), KVR_OK);
+	ck_assert_uint_eq(has(0, "xyz"), 3);
+	/* a caller that says nothing of itself may be silent for ever */
+	cleared();
+	stored("abc", 0);
+	observe_others(3, 1, 1000000);
+	ck_assert_uint_eq(worker_stats(0).events_state, KVR_EVENTS_COMPLETE);
+}
+END_TEST
+
+START_TEST(times_of_callers)
+{
+	ck_assert_int_eq(kvr_events_until(NULL, id[0], 1), KVR_EINVAL);
+	ck_assert_int_eq(kvr_events_until(k, id[0], -1), KVR_EINVAL);
+	ck_assert_int_eq(kvr_events_until(k, id[0], INT64_MAX), KVR_EINVAL);
+	ck_assert_int_eq(kvr_events_until(k, 7, 1), KVR_EWORKER);
+	ck_assert_int_eq(kvr_events_until(k, id[0], 1), KVR_OK);
+	ck_assert_int_eq(worker_stats(0).events_until, 0); /* no stream */
+	stored("abc", 0);
+	ck_assert_int_eq(kvr_events_until(k, id[0], 1000), KVR_OK);
+	ck_assert_int_eq(kvr_events_until(k, id[0], 0), KVR_OK);
+	observe_others(0, 1, 2000);
+	ck_assert_uint_eq(worker_stats(0).events_state, KVR_EVENTS_COMPLETE);
+	ck_assert_int_eq(kvr_events_until(k, id[0], 3000), KVR_OK);
+	ck_assert_int_eq(kvr_worker_remove(k, id[0]), KVR_OK);
+	observe_others(1, 1, 4000);
+	ck_assert_int_eq(k->region->events_due, 0);
+	region_sound();
+}
+END_TEST
+
+/* No prompt can match them until one has their scope. */
+START_TEST(scopes_that_no_prompt_has)
+{
+	stored("abc", 0);
+	ck_assert_uint_eq(got.unseen, 3);
+	stored("abcde", 3); /* no beginning of a prompt */
+	ck_assert_uint_eq(got.unseen, 0);
+	ck_assert_uint_eq(worker_stats(0).events_unseen, 3);
+	say("xyz");
+	ck_assert_int_eq(kvr_observe(k, p, id[1], 1, 0, NULL), KVR_OK);
+	stored("xyz", 0);
+	ck_assert_uint_eq(got.unseen, 0);
+	ck_assert_uint_eq(worker_stats(0).events_unseen, 3);
+}
+END_TEST
+
+/* However many scopes there were, most of the others count as unseen. */
+START_TEST(many_scopes)
+{
+	struct kvr_scope scope;
+	const uint32_t tokens[] = { 'a', 'b', 'c', 'd' };
+	uint64_t i, seen = 0;
+
+	for (i = 0; i < 20000; i++) {
+		ck_assert_int_eq(kvr_scope_init(&scope, sizeof(scope)), KVR_OK);
+		ck_assert_int_eq(kvr_scope_set(k, &scope, KVR_SCOPE_SALT, &i,
+		    sizeof(i)), KVR_OK);
+		ck_assert_int_eq(kvr_prompt_set_tokens(p, &scope, tokens, 4),
+		    KVR_OK);
+		ck_assert_int_eq(kvr_observe(k, p, id[1], 1, 0, NULL), KVR_OK);
+		ck_assert(scope_seen(k, hash_root(&k->rule, &scope)));
+	}
+	for (i = 0; i < 1000; i++)
+		seen += scope_seen(k, i * UINT64_C(0x9e3779b97f4a7c15));
+	ck_assert_uint_lt(seen, 600);
+}
+END_TEST
 
 /* ------------------------------------------------------------- by hand --- */
 
@@ -133,6 +445,23 @@ START_TEST(holes_close)
 }
 END_TEST
 
+/* Behind a hole, and behind a parent that is unknown. */
+START_TEST(copies_behind_a_hole_count)
+{
+	stored("abcd", 0);
+	event(KVR_EVENT_REMOVED, KVR_TIER_GPU, "abcd", 1, 2);
+	stored("abcde", 2);
+	ck_assert_uint_eq(got.orphans, 1);
+	removed("abcd", 2);
+	ck_assert_uint_eq(has(0, "abcd"), 4);
+	removed("abcd", 2);
+	ck_assert_uint_eq(has(0, "abcd"), 1);
+	stored("xycd", 3);
+	ck_assert_uint_eq(got.orphans, 1);
+	ck_assert_uint_eq(got.state, KVR_EVENTS_COMPLETE);
+}
+END_TEST
+
 START_TEST(unknown_parents_are_orphans)
 {
 	stored("abc", 0);
@@ -153,7 +482,7 @@ START_TEST(a_clear_ends_all)
 
 	stored("abc", 0);
 	cleared();
-	ck_assert(id[0] != old);
+	ck_assert(id[0] == old);
 	ck_assert_uint_eq(has(0, "abc"), 0);
 	stored("xabc", 0);
 	ck_assert_uint_eq(has(0, "xabc"), 4);
@@ -342,7 +671,7 @@ START_TEST(a_table_full_of_dead_waits)
 		ck_assert_uint_eq(worker_stats(0).events_state,
 		    KVR_EVENTS_DEGRADED);
 		ck_assert_int_eq(store_many(0, 1, 0, DEAD, true), KVR_OK);
-		ck_assert(id[0] != was);
+		ck_assert(id[0] == was);
 	} else {
 		ck_assert_int_eq(kvr_events_lost(k, id[0], 7), KVR_OK);
 		ck_assert_int_eq(store_many(1, 1, LIVE, LIVE + DEAD, false),
@@ -428,20 +757,6 @@ write_prompt(uint32_t i)
 	return text;
 }
 
-/* Prompts that are used once, each another one, of a worker without events. */
-static void
-observe_others(uint32_t from, uint32_t n, int64_t now)
-{
-	for (; n > 0; n--, from++) {
-		const uint32_t tokens[] = { 100000 + from, 2 };
-
-		ck_assert_int_eq(kvr_prompt_set_tokens(p, NULL, tokens, 2),
-		    KVR_OK);
-		ck_assert_int_eq(kvr_observe(k, p, id[2], now, 0, NULL),
-		    KVR_OK);
-	}
-}
-
 /* The entry used longest ago leaves, whether events or requests have fed it. */
 START_TEST(a_full_region_keeps_what_is_used)
 {
@@ -511,6 +826,28 @@ START_TEST(what_has_left_comes_back)
 	}
 	ck_assert_uint_eq(has(0, "once more"), 4);
 	ck_assert_uint_eq(worker_stats(0).events_blocks, 5);
+	ck_assert_uint_eq(got.state, KVR_EVENTS_COMPLETE);
+}
+END_TEST
+
+/* They need no new names, so a full table of names keeps none of them away. */
+START_TEST(what_has_left_comes_back_to_a_full_table)
+{
+	uint32_t i;
+
+	holds_with(10, 128 << 10, 1);
+	stored("once", 0);
+	stored("once more", 4);
+	ck_assert_uint_eq(worker_stats(0).events_blocks, 10);
+	for (i = 0; i < 4000 && has(0, "once more") > 0; i++)
+		observe_others(i, 1, 2 + (int64_t)i);
+	ck_assert_uint_eq(has(0, "once more"), 0);
+	stored("once", 0);
+	ck_assert_uint_eq(has(0, "once more"), 4);
+	stored("once more", 4);
+	ck_assert_uint_eq(has(0, "once more"), 9);
+	stored("once more!", 9);
+	ck_assert_uint_eq(got.orphans, 1);
 	ck_assert_uint_eq(got.state, KVR_EVENTS_COMPLETE);
 }
 END_TEST
@@ -949,21 +1286,91 @@ START_TEST(two_names_of_one_block)
 }
 END_TEST
 
-/* A full cache passes over entries that a request has pinned. */
-START_TEST(pinned_and_full)
+static uint64_t
+open_for(const char *text)
 {
 	struct kvr_decision d = { .size = sizeof(d) };
 
+	say(text);
+	ck_assert_int_eq(kvr_lease_open_on(k, p, NULL, id[0], 1, &d), KVR_OK);
+	return d.lease;
+}
+
+static void
+crowd_out(void)
+{
+	uint32_t i;
+
+	for (i = 0; i < 3000; i++)
+		observe_others(i, 1, 2 + i);
+	region_sound();
+}
+
+/* A full cache passes over entries that a request has pinned: they stay. */
+START_TEST(pinned_and_full)
+{
+	uint64_t lease;
+
 	holds_with(100, 64 << 10, 1);
 	stored("abc", 0);
-	say("abc");
-	ck_assert_int_eq(kvr_lease_open_on(k, p, NULL, id[0], 1, &d), KVR_OK);
-	ck_assert_int_eq(kvr_lease_commit(k, d.lease, 1, 0), KVR_OK);
-	observe_others(0, 3000, 1);
-	ck_assert_int_eq(kvr_lease_finish(k, d.lease, NULL, 1, 0), KVR_OK);
+	lease = open_for("abc");
+	if (_i == 0)
+		ck_assert_int_eq(kvr_lease_commit(k, lease, 1, 0), KVR_OK);
+	crowd_out();
+	ck_assert_uint_eq(has(0, "abc"), 3);
+	if (_i == 1)
+		ck_assert_int_eq(kvr_lease_commit(k, lease, 4000, 0), KVR_OK);
+	if (_i == 2)
+		ck_assert_int_eq(kvr_lease_abort(k, lease, 4000, 0), KVR_OK);
+	else
+		ck_assert_int_eq(kvr_lease_finish(k, lease, NULL, 4000, 0),
+		    KVR_OK);
 	region_sound();
 	ck_assert_uint_eq(has(0, "abc"), 3);
+	ck_assert_uint_eq(worker_stats(0).events_evicted, 0);
 	ck_assert_uint_eq(worker_stats(0).events_state, KVR_EVENTS_COMPLETE);
+}
+END_TEST
+
+/* They are as old as those that come in, so one of both must leave. */
+START_TEST(pinned_and_full_at_once)
+{
+	uint64_t lease;
+
+	holds_with(100, 64 << 10, 1);
+	stored("abc", 0);
+	lease = open_for("abc");
+	observe_others(0, 3000, 1);
+	region_sound();
+	ck_assert_uint_ge(worker_stats(0).events_evicted, 1);
+	ck_assert_int_eq(kvr_lease_abort(k, lease, 1, 0), KVR_OK);
+	region_sound();
+	ck_assert_uint_eq(has(0, "abc"), 0);
+	ck_assert_uint_eq(worker_stats(0).events_state, KVR_EVENTS_COMPLETE);
+}
+END_TEST
+
+/* A new stream has named nothing of what eviction passed over before it. */
+START_TEST(passed_over_and_begun_anew)
+{
+	uint64_t lease;
+
+	holds_with(100, 64 << 10, 1);
+	stored("abc", 0);
+	lease = open_for("abc");
+	if (_i == 0)
+		crowd_out();
+	else
+		observe_others(0, 3000, 1);
+	ck_assert_int_eq(kvr_events_off(k, id[0]), KVR_OK);
+	seq = 0;
+	ck_assert_int_eq(apply_to(0, NULL, 0, NULL, 0, NULL, 0, 1), KVR_OK);
+	ck_assert_uint_eq(worker_stats(0).events_state, KVR_EVENTS_COMPLETE);
+	say("abc");
+	ck_assert_int_eq(kvr_observe(k, p, id[0], 4000, 0, NULL), KVR_OK);
+	ck_assert_int_eq(kvr_lease_abort(k, lease, 4000, 0), KVR_OK);
+	region_sound();
+	ck_assert_uint_eq(has(0, "abc"), 0);
 }
 END_TEST
 
@@ -1614,6 +2021,23 @@ START_TEST(equal_with_windows)
 }
 END_TEST
 
+static void
+add_doubts(TCase *t)
+{
+	tcase_add_loop_test(t, all_removals_are_there, 0, 2);
+	tcase_add_test(t, removals_are_missing);
+	tcase_add_test(t, early_removals_prove_nothing);
+	tcase_add_test(t, a_capacity_that_is_told_too_small);
+	tcase_add_test(t, reports_contradict_events);
+	tcase_add_test(t, reports_before_a_stream);
+	tcase_add_test(t, two_sizes_in_one_group);
+	tcase_add_test(t, copies_that_are_none);
+	tcase_add_test(t, a_caller_that_is_gone);
+	tcase_add_test(t, times_of_callers);
+	tcase_add_test(t, scopes_that_no_prompt_has);
+	tcase_add_test(t, many_scopes);
+}
+
 Suite *suite_hold(void);
 
 Suite *
@@ -1623,11 +2047,13 @@ suite_hold(void)
 	TCase *t = tcase_create("hold");
 
 	tcase_add_checked_fixture(t, setup, region_end);
+	add_doubts(t);
 	tcase_add_test(t, stored_is_held_until_it_is_removed);
 	tcase_add_test(t, time_ends_nothing);
 	tcase_add_test(t, copies_are_counted_over_tiers);
 	tcase_add_test(t, full_reports_are_no_copies);
 	tcase_add_test(t, holes_close);
+	tcase_add_test(t, copies_behind_a_hole_count);
 	tcase_add_test(t, unknown_parents_are_orphans);
 	tcase_add_test(t, a_clear_ends_all);
 	tcase_add_test(t, a_stream_begins_with_nothing);
@@ -1644,6 +2070,7 @@ suite_hold(void)
 	tcase_add_test(t, blocks_that_do_not_fit_degrade);
 	tcase_add_loop_test(t, a_full_region_keeps_what_is_used, 0, 2);
 	tcase_add_loop_test(t, what_has_left_comes_back, 0, 2);
+	tcase_add_test(t, what_has_left_comes_back_to_a_full_table);
 	tcase_add_test(t, what_has_left_is_removed);
 	tcase_add_test(t, a_burst_costs_hints);
 	tcase_add_test(t, no_room_to_part);
@@ -1658,7 +2085,9 @@ suite_hold(void)
 	tcase_add_test(t, without_hashes_it_degrades);
 	tcase_add_test(t, too_long_a_path);
 	tcase_add_test(t, two_names_of_one_block);
-	tcase_add_test(t, pinned_and_full);
+	tcase_add_loop_test(t, pinned_and_full, 0, 3);
+	tcase_add_test(t, pinned_and_full_at_once);
+	tcase_add_loop_test(t, passed_over_and_begun_anew, 0, 2);
 	tcase_add_test(t, no_room_but_its_own);
 	tcase_add_test(t, a_bent_list_ends);
 	tcase_add_test(t, sizes_and_tiers_are_refused);

@@ -239,7 +239,7 @@ START_TEST(reading_is_checked)
 	ck_assert_int_eq(kvr_new(&o, &without), KVR_OK);
 	ck_assert_int_eq(kvr_journal_read(NULL, &position, 1, &r, hashes, 1),
 	    KVR_EINVAL);
-	ck_assert_int_eq(kvr_journal_read(k, &position, -1, &r, hashes, 1),
+	ck_assert_int_eq(kvr_journal_read(k, &position, -2, &r, hashes, 1),
 	    KVR_ECLOCK);
 	ck_assert_int_eq(kvr_journal_read(k, &position, INT64_MAX, &r, hashes,
 	    1), KVR_ECLOCK);
@@ -249,7 +249,7 @@ START_TEST(reading_is_checked)
 	    KVR_EINVAL);
 	ck_assert_int_eq(kvr_journal_read(k, &position, 1, &r, NULL, 1),
 	    KVR_EINVAL);
-	ck_assert_int_eq(kvr_journal_read(k, &position, -1, &r, hashes, 1),
+	ck_assert_int_eq(kvr_journal_read(k, &position, -2, &r, hashes, 1),
 	    KVR_ECLOCK);
 	ck_assert_int_eq(kvr_journal_read(without, &position, 1, &r, hashes,
 	    1), KVR_ESTATE);
@@ -325,7 +325,7 @@ START_TEST(beats_and_rules)
 	ck_assert_int_eq(stats().journal_beat, -1);
 	ck_assert_int_eq(kvr_journal_beat(k, 7), KVR_OK);
 	ck_assert_int_eq(stats().journal_beat, 7);
-	ck_assert_int_eq(kvr_journal_beat(k, -1), KVR_ECLOCK);
+	ck_assert_int_eq(kvr_journal_beat(k, -2), KVR_ECLOCK);
 	ck_assert_int_eq(kvr_journal_beat(k, INT64_MAX), KVR_ECLOCK);
 	ck_assert_int_eq(kvr_journal_beat(NULL, 1), KVR_EINVAL);
 	ck_assert_int_eq(kvr_new(&o, &same), KVR_OK);

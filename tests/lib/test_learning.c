@@ -232,12 +232,15 @@ END_TEST
 
 /*
  * The cache was filled before there was a record, or by another router: that
- * more is found than is on record does not refute the capacity.
+ * more is found than is on record does not refute the capacity. Each of the
+ * loop's numbers draws other turns.
  */
 START_TEST(warm_before_the_record)
 {
 	uint32_t i, chat;
 
+	for (i = 0; i < (uint32_t)_i; i++)
+		(void)pick(2);
 	told(CAPACITY, BLOCK);
 	engine_of(BLOCK, CAPACITY);
 	for (chat = CHATS; chat-- > 0; ) {
@@ -270,6 +273,30 @@ START_TEST(larger_than_told)
 }
 END_TEST
 
+/* Whole leaves go, so the record of few chats never takes most of it. */
+START_TEST(larger_than_told_and_evicts_leaves)
+{
+	static const uint32_t chats[] = { 2, 3, 6, 12 };
+	static const uint64_t rooms[] = { 1500, 2500, 3000, 3500, 5000 };
+	struct kvr_worker facts = { .size = sizeof(facts) };
+	uint32_t n = chats[_i % 4], turn_of, chat;
+
+	ck_assert_int_eq(kvr_worker_get(k, id[0], &facts), KVR_OK);
+	facts.capacity_tokens = rooms[_i / 4];
+	facts.eviction = KVR_EVICT_LEAF;
+	ck_assert_int_eq(kvr_worker_set(k, id[0], &facts), KVR_OK);
+	engine_of(BLOCK, CAPACITY);
+	for (turn_of = 0; turn_of < 60; turn_of++) {
+		asked = predicted = found = 0;
+		for (chat = 0; chat < n; chat++)
+			served(chat, COMMON + 1000 + turn_of * 4);
+	}
+	ck_assert_msg((double)predicted > 0.8 * (double)found,
+	    "%u chats, %u told: %u predicted, %u found", n,
+	    (uint32_t)rooms[_i / 4], (uint32_t)predicted, (uint32_t)found);
+}
+END_TEST
+
 Suite *suite_learning(void);
 
 Suite *
@@ -283,7 +310,8 @@ suite_learning(void)
 	tcase_add_loop_test(t, as_much_as_is_found, 0, 2 * KINDS);
 	tcase_add_loop_test(t, a_capacity, 0, 2 * KINDS);
 	tcase_add_loop_test(t, short_requests, 0, 2 * KINDS);
-	tcase_add_test(t, warm_before_the_record);
+	tcase_add_loop_test(t, warm_before_the_record, 0, 8);
 	tcase_add_test(t, larger_than_told);
+	tcase_add_loop_test(t, larger_than_told_and_evicts_leaves, 0, 20);
 	return s;
 }

@@ -351,6 +351,26 @@ limited_setup(void)
 	region_of(&o);
 }
 
+/* By default none is: requests may live for days. */
+START_TEST(a_live_request_of_days_is_load)
+{
+	const int64_t day = INT64_C(86400) * 1000000000;
+	struct kvr_options o = small_options(), usual;
+	uint64_t lease;
+
+	ck_assert_int_eq(kvr_options_init(&usual, sizeof(usual)), KVR_OK);
+	o.lease_limit_ns = usual.lease_limit_ns;
+	region_end();
+	region_of(&o);
+	lease = reserve(0, "abcd", 1);
+	commit(lease, 2);
+	(void)reserve(0, "xy", 6 * day);
+	ck_assert_uint_eq(worker_stats(0).requests, 2);
+	ck_assert_int_eq(kvr_lease_finish(k, lease, NULL, 6 * day, 0), KVR_OK);
+	ck_assert_uint_eq(worker_stats(0).requests, 1);
+}
+END_TEST
+
 /* Two in each call, the oldest first, as soon as they are over age. */
 START_TEST(reaped_by_age)
 {
@@ -558,6 +578,7 @@ suite_lease(void)
 	t = tcase_create("reaping");
 	tcase_add_checked_fixture(t, limited_setup, region_end);
 	tcase_add_test(t, reaped_by_age);
+	tcase_add_test(t, a_live_request_of_days_is_load);
 	tcase_add_test(t, reaped_by_owner);
 	tcase_add_test(t, owners_are_told);
 	suite_add_tcase(s, t);

@@ -5,6 +5,7 @@
  *
  * The prompt of most tests is "abcd": four blocks, four tokens.
  */
+#include "fit.h"
 #include "lease.h"
 #include "retain.h"
 
@@ -177,10 +178,10 @@ END_TEST
 START_TEST(leases_when_full)
 {
 	struct kvr_decision d = { .size = sizeof(d) };
-	uint32_t chain = hoard_all_but(retain_spare(k)), i;
+	uint32_t chain = hoard_all_but(fit_spare(k)), i;
 
-	ck_assert_uint_gt(retain_spare(k), 2);
-	for (i = 0; i < retain_spare(k) / 2; i++) {
+	ck_assert_uint_gt(fit_spare(k), 2);
+	for (i = 0; i < fit_spare(k) / 2; i++) {
 		say_long(200, 200, i);
 		ck_assert_int_eq(kvr_lease_open_on(k, p, NULL, id[0], 1, &d),
 		    KVR_OK);
@@ -188,7 +189,7 @@ START_TEST(leases_when_full)
 		ck_assert_uint_eq(d.recorded_blocks, 0);
 	}
 	ck_assert_uint_eq(worker_stats(0).output_blocks,
-	    retain_spare(k) / 2 * UINT64_C(200));
+	    fit_spare(k) / 2 * UINT64_C(200));
 	ck_assert_int_eq(kvr_lease_open_on(k, p, NULL, id[0], 1, &d), KVR_OK);
 	ck_assert_uint_eq(d.lease, 0);
 	give_back(chain);

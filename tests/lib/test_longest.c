@@ -114,6 +114,7 @@ longest_of_unsure(uint32_t slot, uint32_t last)
 		scene.gate[last] |= GATE_UNSURE;
 		scene.slots[last].mode = KVR_RETAIN_EVENTS;
 		scene.slots[last].block_tokens = 16;
+		scene.t.unsure = true;
 	}
 	return longest_slot(&scene.t, slot);
 }

@@ -8,6 +8,8 @@
  */
 #include "options.h"
 
+#include "check.h"
+
 #include "inner.h"
 #include "kvroute_replica.h"
 #include "sys.h"
@@ -66,7 +68,7 @@ START_TEST(default_options)
 
 	ck_assert_uint_eq(o.region_bytes, 64 << 20);
 	ck_assert_int_eq(o.ttl_ns, INT64_C(120000000000));
-	ck_assert_int_eq(o.lease_limit_ns, INT64_C(3600000000000));
+	ck_assert_int_eq(o.lease_limit_ns, INT64_C(604800000000000));
 	ck_assert_uint_eq(o.unit, KVR_UNIT_TOKENS);
 	ck_assert_uint_eq(o.block_size, KVR_AUTO);
 	ck_assert_uint_eq(o.hash, KVR_HASH_KEYED);
@@ -391,6 +393,7 @@ START_TEST(attach_with_other_options)
 	MISMATCH(secret_bytes, KVR_SECRET_MIN + 1);
 	MISMATCH(affinity_entries, 8);
 	MISMATCH(journal_bytes, KVR_JOURNAL_MIN);
+	MISMATCH(user_bytes, 64);
 	MISMATCH(event_blocks, 1);
 	MISMATCH(tenants, 1);
 	/* the memory has the size that it has */
@@ -468,7 +471,8 @@ START_TEST(limits_are_mended)
 		    : &k->region->limits.idle;
 
 		*at = bad[i];
-		options_recover(k);
+		ck_assert_int_eq(kvr_check(k), KVR_EINEXACT);
+		ck_assert_int_eq(check_mend(k), KVR_OK);
 		ck_assert_int_eq(kvr_options_get(k, &got), KVR_OK);
 		ck_assert_int_eq(got.ttl_ns, defaults().ttl_ns);
 		ck_assert_int_eq(got.idle_limit_ns, defaults().idle_limit_ns);
@@ -476,7 +480,66 @@ START_TEST(limits_are_mended)
 	}
 	k->region->limits.prompt_blocks = UINT64_MAX; /* and is not read */
 	observe(0, "abc", 1);
+	ck_assert_int_eq(check_mend(k), KVR_OK);
 	region_end();
+}
+END_TEST
+
+/* An idle limit that no call can have set never ends. */
+START_TEST(idle_limits_are_bounded)
+{
+	struct kvr_options o = small_options();
+	int64_t bad[] = { INT64_MIN, -1, INT64_MAX };
+	struct kvr_worker facts;
+	size_t i;
+
+	region_of(&o);
+	ck_assert_int_eq(kvr_worker_init(&facts, sizeof(facts)), KVR_OK);
+	facts.capacity_tokens = 100;
+	for (i = 0; i < 3; i++) {
+		k->region->limits.idle = bad[i];
+		ck_assert_int_eq(kvr_worker_set(k, id[0], &facts), KVR_OK);
+		ck_assert_int_eq(slot_at(k, 0)->ttl, TTL_NEVER);
+		observe(0, "abc", 1);
+		ck_assert_uint_eq(overlap(0, 2 * TTL), 3);
+		ck_assert_int_eq(check_mend(k), KVR_OK);
+	}
+	region_end();
+}
+END_TEST
+
+/* A writer that stopped in the middle left limits that no caller has set. */
+START_TEST(limits_of_two_writers)
+{
+	struct kvr_options o = small_options();
+
+	region_of(&o);
+	ck_assert_int_eq(options_match_limits(&o, k), KVR_OK);
+	k->region->limits.lease = o.lease_limit_ns = 77;
+	ck_assert_int_eq(options_match_limits(&o, k), KVR_EMISMATCH);
+	ck_assert_int_eq(check_mend(k), KVR_OK);
+	region_end();
+}
+END_TEST
+
+/* A handle on memory does not wait for the lock to apply its limits. */
+START_TEST(limits_do_not_wait)
+{
+	struct kvr_options o = small_options();
+	void *memory = formatted(&o, SMALL);
+	int64_t since = lock_clock();
+	struct kvr *other;
+
+	ck_assert_int_eq(kvr_attach_at(&o, memory, SMALL, &k), KVR_OK);
+	ck_assert_int_eq(region_lock(k, true), KVR_OK);
+	o.ttl_ns++;
+	ck_assert_int_eq(kvr_attach_at(&o, memory, SMALL, &other), KVR_EBUSY);
+	region_unlock(k);
+	ck_assert_int_lt(lock_clock() - since, LOCK_WAIT_NS / 2);
+	ck_assert_int_eq(kvr_attach_at(&o, memory, SMALL, &other), KVR_OK);
+	kvr_free(other);
+	kvr_free(k);
+	free(memory);
 }
 END_TEST
 
@@ -516,6 +579,8 @@ START_TEST(faults_are_named)
 	FAULT(o.event_blocks = UINT64_MAX, "event_blocks");
 	FAULT(o.tenants = UINT32_MAX, "tenants");
 	FAULT(o.reserved = 1, "reserved");
+	FAULT(o.user_bytes = KVR_USER_BYTES_MAX + 1, "user_bytes");
+	FAULT(o.user_bytes = KVR_USER_BYTES_MAX, "region_bytes");
 #undef FAULT
 }
 END_TEST
@@ -541,6 +606,9 @@ suite_options(void)
 	tcase_add_test(t, attach_with_other_options);
 	tcase_add_test(t, limits_are_applied);
 	tcase_add_test(t, limits_are_mended);
+	tcase_add_test(t, idle_limits_are_bounded);
+	tcase_add_test(t, limits_of_two_writers);
+	tcase_add_test(t, limits_do_not_wait);
 	tcase_add_test(t, faults_are_named);
 	suite_add_tcase(s, t);
 	return s;

@@ -512,6 +512,53 @@ START_TEST(boots)
 }
 END_TEST
 
+static void
+ck_area(void)
+{
+	void *area;
+	size_t bytes;
+
+	ck_assert_int_eq(kvr_user_area(k, &area, &bytes), KVR_OK);
+	ck_assert_uint_eq(bytes, 5);
+	ck_assert_mem_eq(area, "mine!", 5);
+}
+
+static void
+fill_area(void)
+{
+	void *area;
+	size_t bytes;
+
+	ck_assert_int_eq(kvr_user_area(k, &area, &bytes), KVR_OK);
+	memcpy(area, "mine!", bytes);
+}
+
+/* The area of the caller outlives handles, deaths, boots and readers. */
+START_TEST(user_area_stays)
+{
+	options.user_bytes = 5;
+	boot('x');
+	made();
+	again();
+	fill_area();
+	closed();
+	die_after(change_it);
+	again();
+	ck_assert_uint_eq(stats().recoveries, 1);
+	ck_area();
+	closed();
+	boot('y');
+	again();
+	ck_tree("");
+	ck_area();
+	closed();
+	ck_assert_int_eq(open_as(READONLY, &k), KVR_OK);
+	ck_area();
+	kvr_free(k);
+	k = NULL;
+}
+END_TEST
+
 /* The handles attached before had no boot id. */
 START_TEST(boot_in_company)
 {
@@ -712,6 +759,7 @@ suite_recover(void)
 	t = files_case(s, "damage");
 	tcase_add_test(t, died_in_a_change);
 	tcase_add_test(t, died_between_changes);
+	tcase_add_test(t, user_area_stays);
 	tcase_add_test(t, died_in_company);
 	tcase_add_test(t, lock_of_nobody);
 	tcase_add_test(t, broken_index);

@@ -48,6 +48,98 @@ START_TEST(time_never_runs_backwards)
 }
 END_TEST
 
+/* The call is made at the present time, and sets the clock if it writes. */
+#define AT_PRESENT(writes, call) do { \
+	int64_t before = kvr_clock_now(), clock = stats().clock; \
+	ck_assert_int_eq(call, KVR_OK); \
+	if (writes) \
+		ck_assert_int_ge(stats().clock, before); \
+	else \
+		ck_assert_int_eq(stats().clock, clock); \
+	ck_assert_int_le(stats().clock, kvr_clock_now()); \
+} while (0)
+
+START_TEST(leases_at_present)
+{
+	struct kvr_decision d = { .size = sizeof(d) };
+	uint64_t cursor = 0;
+
+	say("abcd");
+	AT_PRESENT(true, kvr_lease_open(k, p, NULL, KVR_NOW, &d));
+	AT_PRESENT(true, kvr_lease_commit(k, d.lease, KVR_NOW, 0));
+	AT_PRESENT(true, kvr_lease_first_token(k, d.lease, KVR_NOW, 0));
+	AT_PRESENT(true, kvr_lease_output(k, d.lease, 1, KVR_NOW, 0));
+	AT_PRESENT(true, kvr_lease_extend(k, d.lease, p, KVR_NOW, 0));
+	AT_PRESENT(true, kvr_lease_finish(k, d.lease, NULL, KVR_NOW, 0));
+	AT_PRESENT(true, kvr_lease_open_on(k, p, NULL, id[1], KVR_NOW, &d));
+	AT_PRESENT(true, kvr_lease_abort(k, d.lease, KVR_NOW, 0));
+	AT_PRESENT(true, kvr_lease_abort(k, 0, KVR_NOW, 0));
+	AT_PRESENT(true, kvr_owner_reap(k, 1, KVR_NOW, &cursor, NULL));
+	ck_assert_uint_eq(stats().clock_back, 0);
+}
+END_TEST
+
+START_TEST(reads_at_present)
+{
+	struct kvr_decision d = { .size = sizeof(d) };
+	struct kvr_overlap overlaps[WORKERS];
+	struct kvr_candidate candidates[WORKERS];
+	struct kvr_entry entry;
+	uint64_t cursor = 0;
+	size_t n;
+
+	say("abcd");
+	AT_PRESENT(true, kvr_clock_set(k, KVR_NOW));
+	AT_PRESENT(true, kvr_observe(k, p, id[0], KVR_NOW, 0, NULL));
+	/* TTL nanoseconds are over: a time that is read is no small number */
+	AT_PRESENT(false, kvr_match(k, p, KVR_NOW, overlaps,
+	    sizeof(overlaps[0]), WORKERS, &n));
+	ck_assert_uint_eq(n, 0);
+	AT_PRESENT(false, kvr_route(k, p, NULL, KVR_NOW, &d));
+	AT_PRESENT(false, kvr_choose(k, p, NULL, NULL, sizeof(overlaps[0]), 0,
+	    KVR_NOW, &d));
+	AT_PRESENT(false, kvr_candidates(k, p, NULL, KVR_NOW, candidates,
+	    sizeof(candidates[0]), WORKERS, &n));
+	AT_PRESENT(false, kvr_entries(k, &cursor, KVR_NOW, &entry,
+	    sizeof(entry), 1, &n));
+	AT_PRESENT(true, kvr_expire(k, KVR_NOW, 100, NULL));
+	ck_assert_uint_eq(stats().entries, 0);
+}
+END_TEST
+
+/* Calls on tables that small_setup leaves out. */
+START_TEST(tables_at_present)
+{
+	struct kvr_options o = small_options();
+	struct kvr_event_batch batch = { .size = sizeof(batch) };
+	struct kvr_event_result result = { .size = sizeof(result) };
+	struct kvr_record record = { .size = sizeof(record) };
+	struct kvr *small = k;
+	uint64_t position = 0, worker;
+	int64_t began = kvr_clock_now();
+
+	o.affinity_entries = 8;
+	o.journal_bytes = KVR_JOURNAL_MIN;
+	o.region_bytes = 512 << 10;
+	ck_assert_int_eq(kvr_new(&o, &k), KVR_OK);
+	worker = worker_of('w');
+	ck_assert_int_eq(kvr_journal_read(k, &position, KVR_NOW, &record, NULL,
+	    0), KVR_EAGAIN);
+	AT_PRESENT(true, kvr_affinity_bind(k, 7, worker, 0, KVR_NOW, 0));
+	AT_PRESENT(false, kvr_journal_read(k, &position, KVR_NOW, &record,
+	    NULL, 0));
+	ck_assert_int_ge(record.at, began);
+	AT_PRESENT(false, kvr_affinity_find(k, 7, KVR_NOW, &worker));
+	AT_PRESENT(true, kvr_events_apply(k, worker, &batch, NULL, 0, 0, NULL,
+	    0, NULL, 0, KVR_NOW, 0, &result));
+	AT_PRESENT(false, kvr_journal_beat(k, KVR_NOW));
+	ck_assert_int_ge(stats().journal_beat, began);
+	kvr_free(k);
+	k = small;
+}
+END_TEST
+#undef AT_PRESENT
+
 /* Before the first writing call any time is accepted, and not kept. */
 START_TEST(no_clock_yet)
 {
@@ -526,6 +618,9 @@ suite_txn(void)
 	TCase *t = small_case(s, "call");
 
 	tcase_add_test(t, time_never_runs_backwards);
+	tcase_add_test(t, leases_at_present);
+	tcase_add_test(t, reads_at_present);
+	tcase_add_test(t, tables_at_present);
 	tcase_add_test(t, no_clock_yet);
 	tcase_add_test(t, calls_without_time);
 	tcase_add_test(t, failing_writes_leave_the_clock);

@@ -107,7 +107,7 @@ names_mark(struct model *m, const struct stream *s, uint64_t id)
 	HASH_ITER(hh, m->records, r, next) {
 		if (r->key.worker != id || r->named)
 			continue;
-		r->confirmed = false;
+		r->confirmed = r->confirmed && m->aliases == 0;
 		if (r->pins == 0)
 			model_drop(m, r);
 	}
@@ -455,9 +455,10 @@ model_events_judge(const struct model *m, uint32_t name,
 	r->outcome = outcome_of(s, b, restarted);
 	anew = r->outcome == KVR_EVENTS_RESTARTED ||
 	    (r->outcome == KVR_EVENTS_APPLIED && cleared > 0);
-	r->resets = anew && !b->past;
-	r->empties = !r->resets && s->wanted && (anew ||
-	    (r->outcome == KVR_EVENTS_APPLIED && b->seq == 0));
+	r->resets = r->outcome == KVR_EVENTS_RESTARTED && !b->past;
+	r->empties = !r->resets && ((s->wanted && (anew ||
+	    (r->outcome == KVR_EVENTS_APPLIED && b->seq == 0))) ||
+	    (anew && !b->past));
 }
 
 /* Drops the blocks that must be named again to be on record. */
@@ -614,17 +615,19 @@ static void
 store(struct taking *t)
 {
 	const struct model_event *e = t->e;
-	uint32_t i, unknown = e->from, blocks = e->to * t->b->each;
+	uint32_t i, unknown = e->from, blocks = e->to * t->b->each, more = 0;
 	uint64_t parent = 0;
 	struct named *n;
 
 	while (unknown < e->to && name_at(t, unknown) != NULL)
 		unknown++;
-	/* a root and all names must fit, however many there are already */
+	for (i = e->from; i < e->to; i++)
+		more += name_at(t, i) == NULL ? t->b->each : 0;
+	/* a root and all new names must fit */
 	if (!e->contents || (unknown == e->to && !t->m->full) ||
 	    e->block_tokens != t->b->each * t->m->block_size ||
-	    (!t->m->full && aliases_used(t->m) + blocks +
-	    (e->from == 0) - e->from * t->b->each > t->m->aliases)) {
+	    (!t->m->full && aliases_used(t->m) + more + (e->from == 0) >
+	    t->m->aliases)) {
 		store_copies(t);
 		return;
 	}
@@ -633,7 +636,7 @@ store(struct taking *t)
 		    t->behind && e->other_name);
 		n = name_find(t->s, parent);
 		if (n == NULL || n->copies == 0) {
-			orphan(t, e->to - e->from);
+			store_copies(t);
 			return;
 		}
 	}

@@ -182,7 +182,7 @@ do_bad_clock(struct world *w, const struct op *o)
 {
 	const int64_t leap = INT64_C(100000000000000000);
 	int64_t clock = model_clock(w->m);
-	int64_t now = o->arg % 2 == 0 || clock < 0 ? -1 - o->arg
+	int64_t now = o->arg % 2 == 0 || clock < 0 ? -2 - o->arg
 	    : clock + leap + 1;
 	uint64_t at = 0;
 	struct kvr_decision d;

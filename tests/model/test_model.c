@@ -68,7 +68,7 @@ static const struct ops_config worlds[] = {
 	  .lease_limit = 200, .workers = 4, .alphabet = 2, .scopes = 1 },
 	{ .name = "full", .block_size = 1, .ttl = 10000, .workers = 3,
 	  .alphabet = 3, .scopes = 3, .longest = 1, .full = true,
-	  .calm = true, .region_bytes = (14 << 10) + 960 },
+	  .calm = true, .region_bytes = (15 << 10) + 512 },
 	{ .name = "full crowd", .block_size = 1, .ttl = 10000,
 	  .workers = 24, .alphabet = 2, .scopes = 2, .longest = 1,
 	  .full = true, .calm = true, .region_bytes = (67 << 10) + 7552 },
@@ -229,7 +229,7 @@ all_sequences(const struct op *alphabet, size_t letters)
 {
 	struct ops_config c = { .name = "smallest", .block_size = 1,
 	    .ttl = 8, .workers = 2, .alphabet = 2, .scopes = 1,
-	    .region_bytes = (12 << 10) + 64 };
+	    .region_bytes = (12 << 10) + 512 };
 	struct op ops[LONGEST + PROBES];
 	size_t percent = (size_t)test_amount(100);
 	size_t length = percent > 50 ? LONGEST : percent > 5 ? 4 : 3;

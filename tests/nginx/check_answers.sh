@@ -17,7 +17,8 @@ quick_cases="${quick_cases:-} users_see_what_engines_said
     shadow_chooses_like_the_stock_method
     bypass_has_no_opinion
     answers_are_part_of_the_next_prompt
-    long_answers_are_left"
+    long_answers_are_left answers_are_counted_by_status
+    answers_of_n_have_no_time_per_token"
 slow_cases="${slow_cases:-} streams_cut_at_every_byte"
 
 # Directly from one engine, as the reference: the checksum is over the texts of
@@ -220,7 +221,7 @@ streams_are_whole()
 {
 	events all > "$work/stream"
 	events without > "$work/stripped"
-	cuts "$1" ''
+	cuts "$1" 'kvroute_include_usage off;'
 	perl "$here/cut.pl" --compare "$1" "$work/out" "$work/stream" \
 	    "$work/stream"
 	settled
@@ -343,4 +344,45 @@ long_answers_are_left()
 	settled
 	is 'answers kept' "$(json '.upstreams[0].answers_kept')" 1
 	is 'answers left' "$(json '.upstreams[0].answers_left')" 1
+}
+
+answers_are_counted_by_status()
+{
+	engines=1
+	up
+	talk --requests 3 --chats 1 --think-ms 1
+	echo '{"model":"m","prompt":' > "$work/body"
+	for n in 1 2; do
+		is status "$(post "http://127.0.0.1:$port" "$work/body" \
+		    /v1/completions)" 400
+	done
+	fault 1 'kind=error&status=503&seconds=60'
+	is status "$(post "http://127.0.0.1:$port" "$work/body" \
+	    /v1/completions)" 503
+	is 'answers by class' "$(json '.upstreams[0].answers | [.success,
+	    .redirection, .client_error, .server_error] | tostring')" \
+	    '[3,0,2,1]'
+	is 'metric' "$(metric kvroute_nginx_answers_client_error_total)" 2
+	settled
+}
+
+# answer_times N - how many times of a token there are after such a request.
+answer_times()
+{
+	curl -s -m 10 -o /dev/null -d "{\"model\":\"m\",\"prompt\":\"abc\",
+	    \"stream\":true,\"max_tokens\":8,\"n\":$1}" \
+	    "http://127.0.0.1:$port/v1/completions"
+	until_true 20 no_leases
+	json '.upstreams[0].times.time_per_output_token.count'
+}
+
+# Several answers share what their usage counts.
+answers_of_n_have_no_time_per_token()
+{
+	engines=1
+	up
+	is 'times of one answer' "$(answer_times 1)" 1
+	is 'times of two' "$(answer_times 2)" 1
+	is 'times of one answer more' "$(answer_times 1)" 2
+	settled
 }

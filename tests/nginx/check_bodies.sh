@@ -4,10 +4,11 @@
 # engine's response and keeps running.
 #
 # Variables of check.sh and setup.sh:
-# shellcheck disable=SC2034,SC2154
+# shellcheck disable=SC2016,SC2034,SC2154
 
 quick_cases="${quick_cases:-} bodies_of_every_kind bodies_cut_at_some_bytes
-    paths_without_a_prompt"
+    paths_without_a_prompt paths_mapped_by_proxy_pass endpoints_by_directive
+    text_behind_a_photo lines_in_front_that_differ"
 slow_cases="${slow_cases:-} bodies_cut_at_every_byte
     bodies_of_every_kind_from_files"
 
@@ -161,5 +162,148 @@ paths_without_a_prompt()
 	    "http://127.0.0.1:$(nth 1 "$engine_ports")/v1/completions")"
 	is 'requests without a body' \
 	    "$(json '.upstreams[0].reasons.no_body')" 1
+	settled
+}
+
+# chat_body BYTES [TEXT] - a chat of one message.
+chat_body()
+{
+	perl -e 'printf q({"model":"m","max_tokens":1,"messages":[{"role":).
+	    q("user","content":"%s"}]}), $ARGV[1] . "word " x ($ARGV[0] / 5);
+	' "$1" "${2:-}"
+}
+
+# overlap_of FILE [PATH] - predicted and all blocks, as explained.
+overlap_of()
+{
+	curl -s -m 10 -H 'Expect:' --data-binary @"$1" \
+	    "http://127.0.0.1:$port/kvroute/explain?uri=${2:-/v1/chat/completions}" |
+	    jq -r '"\([.candidates[].overlap_blocks] | max) \(.blocks)"'
+}
+
+# The engine's path counts, for long bodies as well.
+paths_mapped_by_proxy_pass()
+{
+	processes=1
+	passed='proxy_http_version 1.1; proxy_set_header Connection "";'
+	location_lines="} location = /ask { $passed
+	    proxy_pass http://engines/v1/chat/completions;
+	    } location /llm/ { $passed proxy_pass http://engines/v1/;
+	    } location /other/ { $passed proxy_pass http://engines/;"
+	up
+	here=http://127.0.0.1:$port
+	chat_body 2000 > "$work/body"
+	chat_body 200000 > "$work/long"
+	is 'status' "$(post "$here" "$work/body" /ask)" 200
+	is 'overlap' "$(overlap_of "$work/body")" \
+	    "$(overlap_of "$work/body" | sed 's/.* \(.*\)/\1 \1/')"
+	post "$here" "$work/long" /ask > /dev/null
+	post "$here" "$work/long" '/llm/chat/completions?x=/y' > /dev/null
+	post "$here" "$work/long" /llm/messages > /dev/null
+	post "$here" "$work/long" /llm/messages > /dev/null
+	post "$here" "$work/body" /v1/chat/completions/ > /dev/null
+	post "$here" "$work/body" /v1/chat/complet%69ons > /dev/null
+	is 'chats' "$(json '.upstreams[0].endpoints.chat')" 5
+	is 'messages' "$(json '.upstreams[0].endpoints.messages')" 2
+	# the first one of a path is read at the choice
+	is 'bodies held' "$(json '.upstreams[0].bodies_held')" 3
+	is 'bodies read' "$(json '.upstreams[0].bodies_read')" 7
+	is 'no endpoint' "$(json '.upstreams[0].reasons.endpoint')" 0
+	post "$here" "$work/body" '/v1/embed"ings?x' > /dev/null
+	post "$here" "$work/body" '/v1/rerank?x=/v1/chat/completions' > /dev/null
+	post "$here" "$work/body" /v1/rerank > /dev/null
+	post "$here" "$work/body" /other/x > /dev/null
+	long=/$(printf 'y%.0s' $(seq 70))
+	post "$here" "$work/body" "/other${long}a" > /dev/null
+	post "$here" "$work/body" "/other${long}b" > /dev/null
+	is 'of long ones, as they are shown' "$(json "
+	    .upstreams[0].unknown_paths[\"$(echo "$long" | cut -c -64)\"]")" 2
+	is 'unknown paths' "$(json '.upstreams[0].unknown_paths |
+	    del(.[keys[] | select(startswith("/yyy"))]) |
+	    to_entries | map("\(.key)=\(.value)") | join(" ")')" \
+	    '/v1/embed?ings=1 /v1/rerank=2 /x=1'
+	is 'as a metric' "$(curl -s -m 10 "$here/kvroute/metrics" | grep -c \
+	    '^kvroute_nginx_unknown_paths_total{upstream="engines",path="/v1/rerank"} 2')" 1
+	for n in $(seq 30); do
+		post "$here" "$work/body" "/v1/path$n" > /dev/null
+	done
+	is 'places' "$(json '.upstreams[0].unknown_paths | length')" 16
+	is 'the rest' "$(json '.upstreams[0].unknown_paths["*"]')" 19
+	settled
+}
+
+endpoints_by_directive()
+{
+	location_lines='kvroute_endpoint chat; } location = /none {
+	    proxy_pass http://engines/v1/chat/completions;
+	    kvroute_endpoint none;'
+	up
+	chat_body 2000 > "$work/body"
+	post "http://127.0.0.1:$port" "$work/body" /v1/unheard/of > /dev/null
+	post "http://127.0.0.1:$port" "$work/body" /none > /dev/null
+	is 'chats' "$(json '.upstreams[0].endpoints.chat')" 1
+	is 'none' "$(json '.upstreams[0].reasons.endpoint')" 1
+	settled
+}
+
+# photo_body BYTES CHAT - a photo ahead of the text.
+photo_body()
+{
+	perl -e 'printf q({"model":"m","max_tokens":1,"messages":[{"role":).
+	    q("user","content":[{"type":"image_url","image_url":{"url":).
+	    q("data:image/jpeg;base64,%s"}},{"type":"text","text":"%s"}]}]}),
+	    "A0b/" x ($ARGV[0] / 4), "chat $ARGV[1], " x 4000;' "$1" "$2"
+}
+
+text_behind_a_photo()
+{
+	location_lines='kvroute_max_body 64k;'
+	http_lines=$location_lines
+	location_lines=
+	up
+	for n in 1 2; do
+		photo_body 5000000 $n > "$work/photo$n"
+	done
+	post "http://127.0.0.1:$port" "$work/photo1" > /dev/null
+	above 'blocks' "$(overlap_of "$work/photo1" | cut -d ' ' -f 2)" 100
+	is 'the same' "$(overlap_of "$work/photo1" | cut -d ' ' -f 1)" \
+	    "$(overlap_of "$work/photo1" | cut -d ' ' -f 2)"
+	is 'another text' "$(overlap_of "$work/photo2" | cut -d ' ' -f 1)" 0
+	is 'cut' "$(json '.upstreams[0].bodies_truncated')" 0
+	# text counts
+	chat_body 100000 > "$work/body"
+	post "http://127.0.0.1:$port" "$work/body" > /dev/null
+	is 'cut' "$(json '.upstreams[0].bodies_truncated')" 1
+	settled
+}
+
+# nonces N - requests that differ in their first line only.
+nonces()
+{
+	for n in $(seq "$1"); do
+		chat_body 20000 "time: 2026-11-27 10:00:$((n + 100))\\n" \
+		    > "$work/body"
+		post "http://127.0.0.1:$port" "$work/body" > /dev/null
+	done
+}
+
+# An operator is told, and may name the line.
+lines_in_front_that_differ()
+{
+	processes=1
+	up
+	nonces 70
+	is 'parted' "$(json '.upstreams[0].prompts_parted')" 69
+	is 'as a metric' "$(metric kvroute_nginx_prompts_parted_total)" 69
+	is 'warnings' "$(grep -c 'kvroute_ignore_line' "$work/logs/error")" 1
+	is 'overlap' "$(overlap_of "$work/body" | cut -d ' ' -f 1)" \
+	    "$(overlap_of "$work/body" | cut -d ' ' -f 2)"
+	http_lines='kvroute_ignore_line "^(time|date): [0-9: -]+$";'
+	reload_nginx kvroute
+	nonces 3
+	is 'no more parted' "$(json '.upstreams[0].prompts_parted')" 69
+	chat_body 20000 'time: 2027-01-01 10:00:000\n' > "$work/body"
+	is 'overlap of another' "$(overlap_of "$work/body" | cut -d ' ' -f 1)" \
+	    "$(overlap_of "$work/body" | cut -d ' ' -f 2)"
 	settled
 }

@@ -17,7 +17,13 @@ quick_cases="${quick_cases:-} failing_engine_is_left_and_comes_back
     order_makes_a_gray_engine_good
     broken_stream_counts_as_failed broken_buffered_stream_counts_as_failed
     last_engine_may_break_off clients_that_leave_break_nothing
-    joining_engine_warms_up restarted_engine_warms_up"
+    joining_engine_warms_up restarted_engine_warms_up
+    one_bad_prompt_makes_no_engine_gray one_client_makes_no_engine_gray
+    a_client_that_alternates_makes_no_engine_gray
+    broken_stream_of_a_tenant
+    retried_failures_make_an_engine_gray
+    a_bad_prompt_disables_no_server overflow_avoids_gray_engines
+    answers_of_unknown_length_make_no_engine_gray"
 
 # ------------------------------------------------------------------- gray
 
@@ -43,11 +49,12 @@ health_is()
 	[ "$(health "$1")" = "$2" ]
 }
 
-# Sends another request of session a with the same text.
+# Sends another request of session a, of three clients with a text each.
 turn()
 {
 	turns=$((${turns:-0} + 1))
-	speak 1 ",\"user\":\"$turns\"" -H 'X-S: a'
+	speak $((1 + turns % 3)) '' -H 'X-S: a' \
+	    --interface "127.0.0.$((1 + turns % 3))"
 }
 
 # Work for each engine, so that all are known. The session is on engine `home`.
@@ -401,8 +408,9 @@ gray_is_the_engine_not_its_place()
 		sleep 0.2
 	done
 	above 'bytes of an old stream' "$(wc -c < "$work/old1")" "$had"
-	is 'health of all' "$(json '[.upstreams[0].workers[].health] | unique |
-	    join(" ")')" good
+	# the one that has left, with its streams, has none
+	is 'health of all' "$(json '[.upstreams[0].workers[].health |
+	    select(. != null)] | unique | join(" ")')" good
 	is 'judged gray' "$(json '.upstreams[0].grayed')" "$before"
 	stop_kept
 	settled
@@ -418,6 +426,160 @@ a_factor_of_two()
 	turns_until "$home" slow 100
 	turns_go_elsewhere
 	fault "$home" kind=none
+	settled
+}
+
+# ------------------------------------------------------------------ blame
+
+# An engine whose answer the client chooses: 500, 503 ... by X-Status, else 200.
+chosen_engines()
+{
+	chosen_ports="$(free_port) $(free_port) $(free_port) $(free_port)"
+	http_lines="map \$http_x_status \$chosen { default 200; ~. 500; 503 503;
+	    429 429; 504 504; } log_format sessions '\$upstream_addr';
+	    server {"
+	for p in $chosen_ports; do
+		http_lines="$http_lines listen 127.0.0.1:$p;"
+	done
+	http_lines="$http_lines location / { default_type application/json;
+	    if (\$chosen = 500) { return 500 '{}'; }
+	    if (\$chosen = 503) { return 503 '{}'; }
+	    if (\$chosen = 429) { return 429 '{}'; }
+	    if (\$chosen = 504) { return 504 '{}'; }
+	    return 200 '{\"usage\":{\"completion_tokens\":1}}'; } }"
+	upstream_ports=$chosen_ports
+	kvroute_options="zone=kv:8m gray=8"
+	location_lines="access_log $work/logs/sessions sessions;
+	    ${location_lines:-}"
+	processes=1
+	start_nginx kvroute
+	: > "$work/logs/sessions"
+}
+
+all_are_good()
+{
+	is "health $1" "$(json '[.upstreams[0].workers[].health] | unique |
+	    join(" ")')" good
+	is "judged gray $1" "$(json '.upstreams[0].grayed')" 0
+}
+
+one_bad_prompt_makes_no_engine_gray()
+{
+	chosen_engines
+	for i in $(seq 20); do
+		is 'a good one' "$(speak "$i")" 200
+	done
+	for status in 500 503 429 504; do
+		for i in $(seq 6); do
+			is 'the bad one' "$(speak 77 '' \
+			    -H "X-Status: $status")" "$status"
+		done
+		all_are_good "after $status"
+	done
+	settled
+}
+
+# With other prompts each time, while others are answered.
+one_client_makes_no_engine_gray()
+{
+	chosen_engines
+	for i in $(seq 60); do
+		is 'a good one' "$(speak "$i")" 200
+		is 'a bad one' "$(speak "$((i + 100))" '' -H 'X-Status: 500')" \
+		    500
+		is 'another' "$(speak 99 '' -H 'X-Status: 503')" 503
+	done
+	all_are_good 'of one client'
+	settled
+}
+
+# A field that the engine cannot take, with a text that it answers otherwise.
+a_client_that_alternates_makes_no_engine_gray()
+{
+	chosen_engines
+	for i in $(seq 40); do
+		is 'a bad one' "$(speak 77 '' -H 'X-Status: 500')" 500
+		is 'a good one' "$(speak 77)" 200
+	done
+	all_are_good 'of one that alternates'
+	settled
+}
+
+# The same with retries: nginx counts no failures of its servers either.
+a_bad_prompt_disables_no_server()
+{
+	location_lines='proxy_next_upstream error timeout http_500 http_503
+	    non_idempotent;'
+	chosen_engines
+	for i in $(seq 12); do
+		is 'a bad one' "$(speak 77 '' -H 'X-Status: 500')" 500
+		is 'a good one' "$(speak "$i")" 200
+	done
+	all_are_good 'with retries'
+	is 'lines of nginx' "$(lines_with 'temporarily disabled')" 0
+	settled
+}
+
+# Each is answered elsewhere.
+retried_failures_make_an_engine_gray()
+{
+	kvroute_options='zone=kv:8m gray=8'
+	location_lines='proxy_next_upstream error http_500 non_idempotent;'
+	sessions_up
+	for i in $(seq 16); do
+		is 'before' "$(speak "$i")" 200
+	done
+	fault 2 'kind=error&status=500&percent=100&seconds=600'
+	for i in $(seq 20 40); do
+		is 'with retries' "$(speak "$i")" 200
+	done
+	is health "$(health 2)" failing
+	is 'lines of nginx' "$(lines_with 'temporarily disabled')" 0
+	settled
+}
+
+# Requests wait for engines that are full, and do not go to the one that fails.
+overflow_avoids_gray_engines()
+{
+	engines=3
+	processes=1
+	kvroute_options='zone=kv:8m gray=8 queue=1000 queue_timeout=60s'
+	server_options='max_conns=1 max_fails=0'
+	location_lines='proxy_next_upstream error http_503 non_idempotent;'
+	log=access
+	up --scale 0.1
+	fault 3 'kind=error&status=503&percent=100&seconds=600'
+	talk --requests 40 --chats 2 --think-ms 1 --turns 2
+	is health "$(health 3)" failing
+	: > "$work/logs/access"
+	location_lines=
+	reload_nginx kvroute
+	talk --requests 120 --chats 24 --think-ms 1 --turns 2
+	probes=$(json '.upstreams[0].reasons.probe')
+	above "requests at the engine that fails, but for $probes probes" \
+	    "$((probes + 1 - $(grep -c ":$(nth 3 "$engine_ports")\$" \
+	    "$work/logs/access")))" 0
+	above 'requests that waited' "$(json '.upstreams[0].queued')" 50
+	settled
+}
+
+# One answers long, and says nothing of it; the others are short.
+answers_of_unknown_length_make_no_engine_gray()
+{
+	engines=2
+	health=gray=8
+	location_lines='kvroute_feedback off;'
+	kvroute_options="zone=kv:8m gray=8"
+	sessions_up --scale 0.1
+	location_lines="$location_lines kvroute_affinity \$http_x_s;"
+	reload_nginx kvroute
+	for i in $(seq 24); do
+		is short "$(call_with /v1/completions \
+		    ',"max_tokens":1,"prompt":"short"' -H 'X-S: a')" 200
+		[ $((i % 3)) -ne 0 ] || is long "$(call_with /v1/completions \
+		    ',"max_tokens":600,"prompt":"long"' -H 'X-S: b')" 200
+	done
+	all_are_good 'of unknown length'
 	settled
 }
 
@@ -483,6 +645,21 @@ broken_buffered_stream_counts_as_failed()
 {
 	buffering='on; proxy_buffer_size 4k; proxy_buffers 8 4k'
 	broken_counts
+	settled
+}
+
+# The failure is judged when the request is gone.
+broken_stream_of_a_tenant()
+{
+	engines=2
+	buffering='on; proxy_buffer_size 4k; proxy_buffers 8 4k'
+	kvroute_options='zone=kv:8m gray=8'
+	location_lines='kvroute_scope "t$http_x_t"; kvroute_include_usage on;'
+	sessions_up --decode-ms 2000
+	breaks_off
+	until_true 20 broken_is 1 || is broken "$(json '.upstreams[0].broken')" 1
+	is 'status afterwards' "$(speak 1)" 200
+	is 'processes that died' "$(lines_with 'exited on signal')" 0
 	settled
 }
 

@@ -9,7 +9,8 @@
 quick_cases="${quick_cases:-} terminated_under_load_and_started_again
     killed_whole_and_started_again leaving_process_is_killed
     upgrade_ends_no_requests_of_the_old
-    worker_process_dies_with_the_lock"
+    worker_process_dies_with_the_lock
+    turn_that_met_a_held_lock_is_recorded"
 slow_cases="${slow_cases:-} holder_of_the_lock_is_stopped
     holder_of_the_lock_dies"
 
@@ -28,23 +29,25 @@ end_strays()
 # long_streams N - starts them; the number in the index is in `streams`.
 long_streams()
 {
-	without=$(requests_without_lease)
+	without=$(requests_without_record)
+	least=$(($(requests_made) + $1))
 	talk_meanwhile --requests "$1" --chats "$1" --think-ms 1 --timeout 60 \
 	    --answer-tokens 2000
-	until_true 20 streams_begun "$1" || echo "no $1 streams"
+	until_true 20 streams_begun || echo "no $1 streams, but $(json \
+	    '.upstreams[0] | [.region.leases, .late_records, .reasons]')"
 	streams=$(json '.upstreams[0].region.leases')
 	above 'streams with a lease' "$streams" 0
 }
 
-requests_without_lease()
+# A request that met a held lock may get its lease when the response begins.
+requests_without_record()
 {
-	json '.upstreams[0].reasons | .busy + .no_worker'
+	json '.upstreams[0] | .reasons.busy + .reasons.no_worker - .late_records'
 }
 
 streams_begun()
 {
-	[ "$(json '.upstreams[0] | .region.leases + .reasons.busy
-	    + .reasons.no_worker')" -eq $(($1 + without)) ]
+	made_least && [ "$(requests_without_record)" -eq "$without" ]
 }
 
 has_leases()
@@ -260,6 +263,69 @@ blocked_life()
 	expected_alert='kvroute of upstream "engines": region:'
 	talk --requests 60 --chats 6 --think-ms 1
 	no_errors 'after a reload'
+}
+
+# ask_long WORD - one prompt of a chat; the overlap is in the log.
+ask_long()
+{
+	awk -v w="$1" 'BEGIN {
+		printf "{\"model\":\"m\",\"max_tokens\":2,\"prompt\":\""
+		for (i = 0; i < 300; i++)
+			printf "%s%d ", w, i
+		printf "\"%s}", w ~ /^s/ ? ",\"stream\":true" : ""
+	}' > "$work/long"
+	is "status of $1" "$(post "http://127.0.0.1:$port" "$work/long" \
+	    /v1/completions)" 200
+}
+
+turns_found()
+{
+	awk -F '\t' '$7 != "-" { print ($3 > 0) }' "$work/logs/access" |
+	    paste -s -d ' '
+}
+
+# The status needs the lock: engines tell instead.
+engines_are_busy()
+{
+	for engine in $engine_ports; do
+		curl -s "http://127.0.0.1:$engine/metrics"
+	done | awk '/^vllm:num_requests_running/ { n += $NF }
+	    END { exit n == 0 }'
+}
+
+late_records_are()
+{
+	[ "$(json '.upstreams[0].late_records')" = "$1" ]
+}
+
+# The engine has it, so the next turn must find it there.
+turn_that_met_a_held_lock_is_recorded()
+{
+	kvroute_options="path=$work/out/index size=8m"
+	log=access
+	up --decode-ms 30000
+	ask_long first
+	hold_still
+	for word in streamed plain; do
+		ask_long $word
+	done
+	# Its answer begins when the lock is free.
+	ask_long at_commit &
+	asked=$!
+	until_true 20 engines_are_busy || echo 'it is not asked'
+	end_strays
+	wait $asked
+	until_true 20 chooses_again || echo 'no choices come back'
+	until_true 20 late_records_are 3 || echo 'they are not counted'
+	: > "$work/logs/access"
+	ask_long first
+	for word in streamed plain at_commit; do
+		ask_long $word
+	done
+	ask_long unknown
+	settled
+	finish_nginx
+	is 'overlaps' "$(turns_found)" '1 1 1 1 0'
 }
 
 holder_of_the_lock_is_stopped()

@@ -29,12 +29,15 @@ wrong_lines()
 	kvroute block=256; # needs "zone=NAME:SIZE" or "path=FILE"
 	kvroute zone=kv:8m size=8m; # has "size=" without "path="
 	kvroute path=kv size=none; # invalid parameter "size=none"
-	kvroute zone=kv:8m block=15; # invalid parameter "block=15": it is the bytes of a block, from 16 to 1048576
+	kvroute zone=kv:8m block=15; # invalid parameter "block=15": it is the bytes of a block, from 16 to 262144
 	kvroute zone=kv:8m block=many; # invalid parameter "block=many"
 	kvroute zone=kv:8m workers=0; # invalid parameter "workers=0"
-	kvroute zone=kv:8m workers=4097; # invalid parameter "workers=4097": it is how many servers the index has room for, from 1 to 4096
+	kvroute zone=kv:8m workers=4097; # invalid parameter "workers=4097": it is how many workers the index has room for, from 1 to 4096
 	kvroute zone=kv:8m ttl=0; # invalid parameter "ttl=0": it is how long a cache keeps a prompt, from 1ms
 	kvroute zone=kv:8m ttl=366d; # invalid parameter "ttl=366d": it is how long a cache keeps a prompt, from 1ms to 365d
+	kvroute zone=kv:8m "ttl=1m block=32"; # invalid parameter "ttl=1m block=32": it contains a blank
+	kvroute zone=kv:8m block=262145; # invalid parameter "block=262145": it is the bytes of a block, from 16 to 262144
+	kvroute zone=kv:8m unit=tokens; # invalid parameter "unit=tokens": the parameters of "kvroute" are
 	kvroute zone=kv:8m ttl=soon; # invalid parameter "ttl=soon"
 	kvroute zone=kv:8m policy=balanced; # invalid parameter "policy=balanced": the parameters of "kvroute" are zone=, path=, size=
 	kvroute zone=kv:8m balanced_bound=2; # invalid parameter "balanced_bound=2": the parameters of "kvroute" are
@@ -83,7 +86,8 @@ wrong_lines()
 	kvroute_server 127.0.0.1:1 capacity=0; # invalid parameter "capacity=0": it is "auto", or the tokens of KV cache
 	kvroute_server 127.0.0.1:1 capacity=automatic; # invalid parameter "capacity=automatic"
 	kvroute_server 127.0.0.1:1 sequences=7; # invalid parameter "sequences=7"
-	kvroute_server 127.0.0.1:1 speed=9; # invalid parameter "speed=9": the parameters of "kvroute_server" are capacity=, prefill_rate=
+	kvroute_server 127.0.0.1:1 state=down; # invalid parameter "state=down": the parameters of "kvroute_server" are
+	kvroute_server 127.0.0.1:1 speed=9; # invalid parameter "speed=9": the parameters of "kvroute_server" are capacity=, role=, prefill_rate=
 	kvroute_server 127.0.0.1:1 eviction=none; # invalid parameter "eviction=none": it is the order of evictions: released or leaf
 	kvroute_server 127.0.0.1:1 block_tokens=-1; # invalid parameter "block_tokens=-1"
 	kvroute_server 127.0.0.1:1 prefill_rate=fast; # invalid parameter "prefill_rate=fast": it is tokens a second, from 1
@@ -104,6 +108,11 @@ wrong_lines()
 	|kvroute zone=kv:8m; # "kvroute" directive is not allowed here
 	|kvroute_status on; # invalid number of arguments
 	|kvroute_status; kvroute_status; # is duplicate
+	|kvroute_endpoint chats; # invalid value "chats"
+	|kvroute_ignore_line; # invalid number of arguments
+	|kvroute_ignore_line '['; # in "["
+	|kvroute_ignore_line a; kvroute_ignore_line off; # conflicts with another line
+	|kvroute_ignore_line off; kvroute_ignore_line a; # conflicts with "off"
 	|kvroute_max_body much; # "kvroute_max_body" directive invalid value
 	|kvroute_feedback yes; # it must be "on" or "off"
 	|kvroute_include_usage 1; # it must be "on" or "off"

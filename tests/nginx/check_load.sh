@@ -9,7 +9,8 @@ quick_cases="${quick_cases:-} polled_load_is_avoided unpolled_load_is_not_seen
     polled_load_ends_when_engine_is_silent polled_load_over_a_reload
     polled_load_without_metrics polls_are_made_by_one_process
     polled_load_of_its_own polled_ranks polled_load_of_iterations
-    polled_load_of_idle_iterations"
+    polled_load_of_idle_iterations
+    request_without_a_prompt_is_load"
 
 # address_of N - of the N-th engine.
 address_of()
@@ -294,4 +295,56 @@ polled_load_of_idle_iterations()
 	    echo "once more the surplus is $(polled 1 .surplus)"
 	stop_kept
 	settled
+}
+
+# Accepts connections, and says nothing.
+start_silent()
+{
+	perl -MIO::Socket::INET -e '
+	$| = 1;
+	my @open;
+	my $s = IO::Socket::INET->new(Listen => 64, LocalPort => 0,
+	    LocalAddr => "127.0.0.1") or die;
+	print $s->sockport, "\n";
+	alarm 120;
+	push @open, $_ while $_ = $s->accept' >> "$work/silent" &
+	kept_pids="$kept_pids $!"
+}
+
+two_are_silent()
+{
+	[ "$(wc -l < "$work/silent")" = 2 ]
+}
+
+loads_are()
+{
+	[ "$(json '[.upstreams[0].workers[].requests] | sort | tostring')" = "$1" ]
+}
+
+# It goes to the server with the fewest connections, and counts there.
+request_without_a_prompt_is_load()
+{
+	processes=1
+	: > "$work/silent"
+	start_silent
+	start_silent
+	until_true 20 two_are_silent
+	upstream_ports=$(paste -s -d ' ' "$work/silent")
+	start_nginx kvroute
+	curl -s -m 60 -d '{"model":"m","input":"a"}' \
+	    "http://127.0.0.1:$port/v1/embeddings" > "$work/out/1" &
+	one=$!
+	until_true 20 loads_are '[0,1]' || echo 'embeddings are no load'
+	curl -s -m 60 -F file=@"$work/silent" \
+	    "http://127.0.0.1:$port/v1/audio/transcriptions" > "$work/out/2" &
+	two=$!
+	until_true 20 loads_are '[1,1]' || echo 'a form is no load'
+	# No load: it asks for nothing that is computed.
+	curl -s -m 1 "http://127.0.0.1:$port/v1/models" > "$work/out/3"
+	loads_are '[1,1]' || echo 'a list is load'
+	kill $one $two
+	wait $one $two 2> /dev/null
+	until_true 20 loads_are '[0,0]' || echo 'load stays'
+	is 'blocks on record' "$(json .upstreams[0].region.held_blocks)" 0
+	stop_kept
 }

@@ -17,7 +17,8 @@ cases="$(sed -n "/^name_cases='/,/'$/p" tests/nginx/check_names.sh |
     sed "s/^name_cases=//" | tr -d "'") users_see_what_engines_said
     engine_refuses model_chooses_the_upstream wrong_lines_are_named
     full_servers_are_waited_for waiting_requests_try_the_next_server
-    waiting_for_a_local_socket"
+    waiting_for_a_local_socket engines_of_http2 sticky_servers
+    readme_lines_are_safe"
 
 skip()
 {

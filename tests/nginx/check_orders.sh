@@ -7,7 +7,11 @@
 # shellcheck disable=SC2034,SC2154
 
 quick_cases="${quick_cases:-} status_has_three_forms explaining_books_nothing
-    draining_and_resetting trace_can_be_replayed"
+    draining_and_resetting trace_can_be_replayed
+    running_requests_stay_load_after_a_reset
+    running_requests_of_many_servers_are_load
+    running_requests_stay_load_over_reloads
+    orders_write_one_line_of_the_log texts_of_bodies_are_one_line"
 
 status_has_three_forms()
 {
@@ -114,4 +118,123 @@ trace_can_be_replayed()
 	    > "$work/replayed" || echo 'kvroute-replay refuses it'
 	[ ! -x "$build/kvroute-replay" ] ||
 	    is 'requests replayed' "$(value "$work/replayed" requests)" $lines
+}
+
+# ------------------------------------------------------------ load that lives
+
+# streams N [ALL] - that last, and so are load; then there are so many in all.
+streams()
+{
+	for i in $(seq "$1"); do
+		curl -sN -m 300 -o "$work/stream.$i" \
+		    "http://127.0.0.1:$port/v1/completions" \
+		    -d '{"model":"m","prompt":"'"$(text "$i")"'","stream":true,
+		    "max_tokens":5000}' &
+		kept_pids="$kept_pids $!"
+	done
+	until_true 20 requests_are "${2:-$1}" || echo "requests are $(requests_by)"
+}
+
+requests_by()
+{
+	json '[.upstreams[0].workers[].requests] | tostring'
+}
+
+# All of so many servers are reset; their requests run on.
+reset_keeps_requests()
+{
+	before=$(requests_by)
+	for engine in $(seq "$1"); do
+		is order "$(order "$(address_of "$engine")" reset)" 200
+	done
+	is 'requests after the reset' "$(requests_by)" "$before"
+}
+
+requests_are()
+{
+	[ "$(json '[.upstreams[0].workers[].requests] | add')" = "$1" ]
+}
+
+running_requests_stay_load_after_a_reset()
+{
+	engines=2
+	processes=1 # no other one holds the lock of the index
+	up --decode-ms 2000
+	streams 8
+	reset_keeps_requests 2
+	streams 8 16
+	is 'by engine' "$(json '[.upstreams[0].workers[].requests] |
+	    max - min < 4')" true
+	stop_kept
+	until_true 20 requests_are 0 || echo "requests stay: $(requests_by)"
+	settled
+}
+
+# Each has a figure of its own.
+running_requests_of_many_servers_are_load()
+{
+	engines=12
+	processes=1
+	up --decode-ms 2000
+	streams 24
+	reset_keeps_requests 12
+	stop_kept
+	until_true 20 requests_are 0 || echo "requests stay: $(requests_by)"
+	settled
+}
+
+# A reload without a server, and one with it again, while its streams last.
+running_requests_stay_load_over_reloads()
+{
+	engines=2
+	processes=1
+	up --decode-ms 2000
+	streams 8
+	before=$(requests_by)
+	all=$engine_ports
+	NOWAIT=yes
+	upstream_ports=$(nth 1 "$all")
+	reload_nginx kvroute
+	unset upstream_ports
+	reload_nginx kvroute
+	unset NOWAIT
+	is 'requests after two reloads' "$(requests_by)" "$before"
+	stop_kept
+	until_true 20 requests_are 0 || echo "requests stay: $(requests_by)"
+	upstream_ports=$(nth 1 "$all")
+	reload_nginx kvroute
+	is 'workers without requests' \
+	    "$(json '.upstreams[0].workers | length')" 1
+	settled
+}
+
+orders_write_one_line_of_the_log()
+{
+	up
+	lines=$(wc -l < "$work/logs/error")
+	for name in '%22%0a2026/11/26%20forged' 'a%0d%0ab' '%1b%5b31m' '%7f' \
+	    '%ff%0a'; do
+		is order "$(order "$name" forget)" 404
+	done
+	until_true 20 is_logged forged || echo 'nothing is logged'
+	is 'lines of five orders' \
+	    "$(($(wc -l < "$work/logs/error") - lines))" 5
+	! LC_ALL=C grep -q "$(printf '[\001-\010\013-\037\177-\377]')" \
+	    "$work/logs/error" || echo 'control characters are logged'
+}
+
+# Control characters of the body reach no header and no log.
+texts_of_bodies_are_one_line()
+{
+	http_lines="log_format raw escape=none '\$kvroute_model \$kvroute_user';"
+	location_lines="access_log $work/logs/raw raw;
+	    add_header X-Model \$kvroute_model;"
+	up
+	curl -s -m 10 -D "$work/head" -o /dev/null \
+	    -d '{"model":"a\r\nX-Evil: 1\u007f","user":"b\nforged","prompt":"x"}' \
+	    "http://127.0.0.1:$port/v1/completions"
+	until_true 20 test -s "$work/logs/raw"
+	is 'lines of the log' "$(cat "$work/logs/raw")" 'a??X-Evil: 1? b?forged'
+	! grep -qi '^x-evil' "$work/head" || echo 'a header is forged'
+	settled
 }

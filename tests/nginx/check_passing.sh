@@ -10,7 +10,10 @@ quick_cases="${quick_cases:-} slow_client_gets_all_of_a_stream
     slow_client_gets_a_stream_without_usage
     last_byte_of_a_body_comes_alone
     last_byte_of_a_body_in_chunks_comes_alone retry_sends_the_same_body
-    retry_sends_the_same_body_from_a_file"
+    retry_sends_the_same_body_from_a_file
+    stream_options_are_completed_in_place
+    stream_options_of_bodies_in_files_are_completed
+    engines_that_refuse_usage_are_asked_no_more"
 slow_cases="${slow_cases:-} stale_answer_is_not_the_engines"
 
 # --------------------------------------------------------- streams, buffered
@@ -55,7 +58,7 @@ slow_client()
 
 slow_client_gets_all_of_a_stream()
 {
-	usage_line=
+	usage_line='kvroute_include_usage off;'
 	many_events with > "$work/stream"
 	slow_client '{"model":"m","stream":true,"prompt":"abc"}' "$work/stream"
 }
@@ -195,6 +198,85 @@ retry_sends_the_same_body_from_a_file()
 {
 	body_buffer=1k
 	retry_sends_the_same_body
+}
+
+# ----------------------------------------------------------- stream_options
+
+# completes FRONT OPTIONS REST WANTED - what engines get for these options.
+completes()
+{
+	printf '{"stream":true,%s%s%s}' "$1" "$2" "$3" > "$work/body"
+	{ echo 500; printf '{"stream":true,%s%s%s}' "$1" "$4" "$3"; } \
+	    > "$work/expected_of_first"
+	sed 's/^500$/200/' "$work/expected_of_first" > "$work/expected"
+	is "status of $2" "$(curl -s -m 30 -o "$work/out/answer" -w \
+	    '%{http_code}' --data-binary @"$work/body" \
+	    "http://127.0.0.1:$port/v1/completions")" 200
+	asked=$((asked + 2))
+	cmp "$work/out/asked/$((asked - 1))" "$work/expected_of_first"
+	cmp "$work/out/asked/$asked" "$work/expected"
+	is "usage that the client sees, $2" "$(grep -c usage \
+	    "$work/out/answer")" "${sees:-0}"
+}
+
+# Each by two engines, of which the first fails.
+stream_options_are_completed_in_place()
+{
+	location_lines='proxy_next_upstream error http_500 non_idempotent;'
+	start_recorder 500 200
+	server_list="server 127.0.0.1:$(nth 1 "$engine_ports") max_fails=0;
+	    server 127.0.0.1:$(nth 2 "$engine_ports") backup;"
+	start_nginx kvroute
+	long=$(awk 'BEGIN { for (i = 0; i < 8000; i++) printf "%d ", i }')
+	n=0
+	asked=0
+	for text in abc "$long"; do
+		front="\"prompt\":\"$text\","
+		completes "$front" '"stream_options":null' '' \
+		    '"stream_options":{"include_usage":true}'
+		completes "$front" '"stream_options":{}' '' \
+		    '"stream_options":{"include_usage":true}'
+		completes "$front" '"stream_options": { "x":[1]}' ',"n":1' \
+		    '"stream_options": {"include_usage":true, "x":[1]}'
+		completes "$front" '"stream_options":{"include_usage":false}' \
+		    '' '"stream_options":{"include_usage":true}'
+		# ahead of the prompt
+		completes '' '"stream_options":{}' ",\"prompt\":\"$text\"" \
+		    '"stream_options":{"include_usage":true}'
+		n=$((n + 5))
+	done
+	is 'requests with include_usage added' \
+	    "$(json '.upstreams[0].usage.requested')" $n
+	is 'responses with usage' "$(json '.upstreams[0].usage.value')" $n
+	sees=1
+	completes "$front" '"stream_options":{"include_usage":true}' '' \
+	    '"stream_options":{"include_usage":true}'
+	settled
+}
+
+stream_options_of_bodies_in_files_are_completed()
+{
+	body_buffer=1k
+	stream_options_are_completed_in_place
+}
+
+# After three that are refused, one an hour is tried.
+engines_that_refuse_usage_are_asked_no_more()
+{
+	start_recorder 400
+	start_nginx kvroute
+	echo '{"model":"m","stream":true,"prompt":"abc"}' > "$work/body"
+	i=0
+	while [ $i -lt 70 ]; do
+		i=$((i + 1))
+		post "http://127.0.0.1:$port" "$work/body" /v1/completions \
+		    > /dev/null
+	done
+	is 'requests with include_usage' "$(cat "$work"/out/asked/[0-9]* |
+	    grep -c include_usage)" 3
+	is 'lines in the log' "$(grep -c 'include_usage are refused' \
+	    "$work/logs/error")" 1
+	settled
 }
 
 # ----------------------------------------------------------- nginx's own cache

@@ -7,7 +7,7 @@
 # shellcheck disable=SC2016,SC2034,SC2154
 
 quick_cases="${quick_cases:-} full_servers_are_waited_for
-    waiting_has_an_end clients_that_leave_give_up_their_place
+    waiting_has_an_end full_queues_answer_503 clients_that_leave_give_up_their_place
     all_processes_share_the_places older_requests_of_another_process_go_first
     state_of_another_process_goes_first all_wanted_servers_are_left_alone
     retries_of_another_process_go_first unknown_ids_do_not_overtake
@@ -18,7 +18,7 @@ quick_cases="${quick_cases:-} full_servers_are_waited_for
     state_waits_behind_no_other_worker more_go_than_in_one_turn
     drained_servers_are_not_for_waiting_requests
     shadowed_requests_wait_too more_users_than_places_at_engines
-    without_a_limit_nobody_waits"
+    without_a_limit_nobody_waits state_of_a_failing_worker_is_reached"
 
 # --------------------------------------------------------- common functions
 
@@ -83,13 +83,21 @@ in_flight_is()
 	[ "$(json '[.upstreams[0].workers[].requests] | add')" = "$1" ]
 }
 
+# A request that found the lock held, as processes that start may hold it, is at
+# its engine, and booked nowhere.
+are_there()
+{
+	[ "$(json '.upstreams[0] | ([.workers[].requests] | add) +
+	    .reasons.busy')" = "$1" ]
+}
+
 # Engines stall, and each server has a request.
 all_are_busy()
 {
 	faults "$engine_ports" 'kind=stall&seconds=600'
 	for p in $engine_ports; do
 		send_one
-		until_true 20 in_flight_is "$sent" || echo "$sent is not there"
+		until_true 20 are_there "$sent" || echo "$sent is not there"
 	done
 }
 
@@ -153,8 +161,9 @@ full_servers_are_waited_for()
 	is 'places' "$(json '.upstreams[0].queue.most')" 3
 	is 'waiting in metrics' "$(metric kvroute_nginx_waiting)" 3
 	send_one
-	wait "$sent_pid"
-	is 'one too many' "$(sent_status 5)" 502
+	wait "$sent_pid" 2> /dev/null
+	is 'one too many' "$(sent_status 5)" 503
+	is 'its status in the log' "$(line_of 5 2)" 503
 	is 'its reason' "$(line_of 5 3)" queue_full
 	is 'that it waited' "$(line_of 5 5)" -
 	let_go
@@ -172,13 +181,32 @@ full_servers_are_waited_for()
 	settled
 }
 
+# One too many is told when to come back.
+full_queues_answer_503()
+{
+	queue_up 'queue=1 queue_timeout=50s'
+	all_are_busy
+	send_to_wait 1
+	curl -s -m 10 -D "$work/head" -o "$work/refusal" -d '{"model":"m",
+	    "prompt":"a"}' "http://127.0.0.1:$port/v1/completions"
+	is 'when to come back' "$(tr -d '\r' < "$work/head" |
+	    sed -n 's/^Retry-After: //p')" 1
+	is 'the sentence' "$(jq -r .error.message "$work/refusal")" \
+	    'all servers are full, and no more requests may wait'
+	is 'its code' "$(jq -r .error.code "$work/refusal")" queue_full
+	is 'its length' "$(tr -d '\r' < "$work/head" |
+	    sed -n 's/^Content-Length: //p')" "$(wc -c < "$work/refusal")"
+	let_go
+	settled
+}
+
 waiting_has_an_end()
 {
 	queue_up 'queue=3 queue_timeout=300ms'
 	all_are_busy
 	send_one
-	wait "$sent_pid"
-	is status "$(sent_status 2)" 504
+	wait "$sent_pid" 2> /dev/null
+	is status "$(sent_status 2)" 503
 	is reason "$(line_of 2 3)" queue_timeout
 	above 'time that it waited' "$(line_of 2 5)" 0.2
 	is 'time of a server' "$(line_of 2 6)" 0.000
@@ -201,7 +229,7 @@ clients_that_leave_give_up_their_place()
 	send_to_wait 1
 	sleep 0.3
 	kill "$sent_pid"
-	wait "$sent_pid"
+	wait "$sent_pid" 2> /dev/null
 	until_true 20 waiting_is 0 || echo 'it waits on'
 	is 'status in the log' "$(line_of 2 2)" 499
 	above 'time that it waited' "$(line_of 2 5)" 0.2
@@ -228,7 +256,7 @@ all_processes_share_the_places()
 	for i in 1 2 3; do
 		send_one
 		wait "$sent_pid"
-		is 'one too many' "$(sent_status "$sent")" 502
+		is 'one too many' "$(sent_status "$sent")" 503
 	done
 	let_go
 	is 'order' "$(logged_in_order 200)" '1 2 3 4 5 6 7 8 9'
@@ -436,8 +464,8 @@ places_of_a_dead_process_are_free()
 	send_to_wait 1
 	send_to_wait 2
 	send_one
-	wait "$sent_pid"
-	is 'one too many' "$(sent_status 3)" 502
+	wait "$sent_pid" 2> /dev/null
+	is 'one too many' "$(sent_status 3)" 503
 	kvroute_options='zone=kv:8m queue=2 queue_timeout=100ms'
 	faults "$engine_ports" kind=none
 	end_child "$(echo "$queue_pids" | cut -d ' ' -f 2)" -TERM
@@ -739,7 +767,7 @@ without_a_limit_nobody_waits()
 	queue_up ''
 	all_are_busy
 	send_one
-	wait "$sent_pid"
+	wait "$sent_pid" 2> /dev/null
 	is 'status without a queue' "$(sent_status 2)" 502
 	is 'queue' "$(json '.upstreams[0].queue')" null
 	is 'in metrics' "$(status /metrics | grep -c kvroute_nginx_waiting)" 0
@@ -757,5 +785,34 @@ without_a_limit_nobody_waits()
 	is 'waiting' "$(waiting)" 0
 	let_go
 	is 'statuses' "$(sent_status 1) $(sent_status 2)" '200 200'
+	settled
+}
+
+# It is idle, and only it can answer; others are full.
+state_of_a_failing_worker_is_reached()
+{
+	engines=2
+	location_lines='proxy_next_upstream error http_503 non_idempotent;'
+	kvroute_options='zone=kv:8m gray=8 queue=9 queue_timeout=20s'
+	server_options='max_conns=1 max_fails=0'
+	sessions_up
+	queue_pids='' sent=0
+	answers_of_two || return 0
+	fault 1 'kind=error&status=503&seconds=600'
+	for i in $(seq 20); do
+		prompt=$(text "$i") send_one
+		wait "$sent_pid"
+	done
+	is health "$(json ".upstreams[0].workers[] |
+	    select(.name == \"$(address_of 1)\") | .health")" failing
+	fault 1 kind=none
+	fault 2 'kind=stall&seconds=600'
+	until in_flight_is 1 || [ $((i += 1)) -gt 30 ]; do
+		send_one
+		sleep 0.2
+	done
+	go_on "$id_1" gray.1
+	is status "$(cat "$work/out/gray.1")" 200
+	let_go
 	settled
 }

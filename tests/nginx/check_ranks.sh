@@ -10,7 +10,10 @@ quick_cases="${quick_cases:-} ranks_keep_their_prompts
     without_a_prediction_the_engine_chooses ranks_that_cannot_be
     orders_for_ranks refused_connection_resets_all_ranks
     reload_with_other_ranks capacity_of_ranks_is_read
-    shadowed_requests_name_no_rank"
+    shadowed_requests_name_no_rank
+    ranks_that_the_engine_refuses_are_drained
+    ranks_that_the_engine_does_not_publish_are_drained
+    refused_prompts_drain_no_rank one_client_drains_no_rank"
 
 # A line for each request: rank, overlap, cached tokens, reason, status.
 log_ranks()
@@ -20,12 +23,23 @@ log_ranks()
 	location_lines="access_log $work/logs/ranks ranks; ${location_lines:-}"
 }
 
+ranks_logged()
+{
+	[ ! -e "$work/logs/ranks" ] || wc -l < "$work/logs/ranks"
+}
+
+is_logged_behind()
+{
+	[ "$(ranks_logged)" -gt "${1:-0}" ]
+}
+
 # ask_about WORD [curl option ...] - a prompt of a thousand bytes; prints the
-# status.
+# status. nginx writes its line of the log when the client has the response.
 ask_about()
 {
 	word=$1
 	shift
+	logged=$(ranks_logged)
 	awk -v w="$word" 'BEGIN {
 		printf "{\"model\":\"m\",\"max_tokens\":1,\"prompt\":\""
 		for (i = 0; i < 250; i++)
@@ -35,6 +49,7 @@ ask_about()
 	curl -s -m 30 -o /dev/null -w '%{http_code}\n' "$@" \
 	    --data-binary @"$work/about" \
 	    "http://127.0.0.1:$port/v1/completions${query:-}"
+	[ ! -e "$work/logs/ranks" ] || until_true 20 is_logged_behind "$logged"
 }
 
 # Engines with ranks, asked one request after the other, in one process.
@@ -129,7 +144,8 @@ rank_is_sent_once_also_after_a_retry()
 	start_recorder 500 200
 	start_nginx kvroute
 	i=0
-	while [ $i -lt 8 ]; do
+	# Which of the two is first is drawn.
+	while [ $i -lt 8 ] || { [ $i -lt 64 ] && ! grep -q 2 "$work/tries"; }; do
 		i=$((i + 1))
 		is "status $i" "$(ask_about $i -H 'x-data-parallel-rank: 7' \
 		    -H 'X-DATA-PARALLEL-RANK: 8')" 200
@@ -329,5 +345,125 @@ capacity_of_ranks_is_read()
 	server_facts='capacity=auto'
 	ranked_up 2 2
 	await_capacities "$(printf '100000 read 16 capacity, %.0s' 1 2 3)100000 read 16 capacity"
+	settled
+}
+
+# ---------------------------------------------------------------- lacking
+
+# configured_ranks N [option ...] - one engine with four, of which N are told.
+configured_ranks()
+{
+	told=$1
+	shift
+	processes=1
+	server_facts="ranks=$told ${server_facts:-}"
+	log_ranks
+	start_engines 1 --scale 0.01 --capacity 100000 --ranks 4 "$@"
+	start_nginx kvroute
+}
+
+states_of_ranks()
+{
+	json '[.upstreams[0].workers | sort_by(.rank)[].state] | join(" ")'
+}
+
+# ask_words N - each of N prompts once; prints how many were refused.
+ask_words()
+{
+	n=0
+	while [ $n -lt "$1" ]; do
+		n=$((n + 1))
+		ask_about "${2:-w}$n" --interface "127.0.0.$((n % 3 + 1))"
+	done | grep -c 400
+}
+
+# Each of the four at most four times, of several clients.
+ranks_that_the_engine_refuses_are_drained()
+{
+	configured_ranks 8
+	above 'limit of refused requests' 24 "$(ask_words 100)"
+	is 'refused afterwards' "$(ask_words 40 again)" 0
+	is states "$(states_of_ranks)" \
+	    'up up up up draining draining draining draining'
+	above 'lines in the log' "$(grep -c 'refuses requests to its data-para'\
+'llel rank [4-7], and ranks=8 is' "$work/logs/error")" 0
+	settled
+}
+
+ranks_that_the_engine_does_not_publish_are_drained()
+{
+	server_facts='capacity=auto'
+	configured_ranks 8
+	until_true 20 grep -q 'has 4 data-parallel ranks, and ranks=8 is' \
+	    "$work/logs/error" || echo 'it is not logged'
+	is 'refused requests' "$(ask_words 40)" 0
+	is states "$(states_of_ranks)" \
+	    'up up up up draining draining draining draining'
+	is capacities "$(json '[.upstreams[0].workers[].capacity] | unique[]')" \
+	    100000
+	settled
+}
+
+# refusing_engine - it has ranks 0 and 1, and refuses the prompt "bad".
+refusing_engine()
+{
+	processes=1
+	server_facts='ranks=4'
+	log_ranks
+	upstream_ports=$(free_port)
+	http_lines="$http_lines
+	map \$http_x_data_parallel_rank \$lacks { 2 1; 3 1; default 0; }
+	server {
+		listen 127.0.0.1:$upstream_ports;
+		default_type application/json;
+		location / {
+			if (\$http_x_bad) { return 400; }
+			if (\$lacks) { return 400; }
+			return 200 '{\"choices\":[{\"text\":\"a\"}]}';
+		}
+	}"
+	start_nginx kvroute
+}
+
+# bad_words N CLIENTS - prompts that no rank takes.
+bad_words()
+{
+	n=0
+	while [ $n -lt "$1" ]; do
+		n=$((n + 1))
+		ask_about "w$n" -H 'X-Bad: 1' \
+		    --interface "127.0.0.$((n % $2 + 1))"
+	done | grep -vx 400
+}
+
+# Unless one below has served, and then not those that have.
+refused_prompts_drain_no_rank()
+{
+	refusing_engine
+	bad_words 30 3
+	is 'states before one has served' "$(states_of_ranks)" 'up up up up'
+	ask_words 60 > "$work/out/refused"
+	is states "$(states_of_ranks)" 'up up draining draining'
+	bad_words 20 3
+	is 'states afterwards' "$(states_of_ranks)" 'up up draining draining'
+	is order "$(rank_order "127.0.0.1:$upstream_ports@2" up)" up
+	for word in a b c d e f g h; do
+		ask_about "$word"
+	done > "$work/out/again"
+	is 'states after an order' "$(states_of_ranks)" 'up up up draining'
+	settled
+}
+
+# The others serve, but it is a single one that is refused.
+one_client_drains_no_rank()
+{
+	refusing_engine
+	n=0
+	while [ $n -lt 60 ]; do
+		n=$((n + 1))
+		ask_about "w$n"
+	done > "$work/out/of-one"
+	above 'refused' "$(grep -c 400 "$work/out/of-one")" 8
+	is states "$(states_of_ranks)" 'up up up up'
 	settled
 }

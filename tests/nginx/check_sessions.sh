@@ -891,9 +891,9 @@ a_file_keeps_its_table()
 small_zones_have_room()
 {
 	find_module
-	tried_conf 'kvroute zone=kv:1056k;' > "$work/tried"
+	tried_conf 'kvroute zone=kv:1080k;' > "$work/tried"
 	grep -qF 'it is taken' "$work/tried" || cat "$work/tried"
-	tried_conf 'kvroute zone=kv:1056k affinity=1400;' > "$work/tried"
+	tried_conf 'kvroute zone=kv:1080k affinity=1600;' > "$work/tried"
 	grep -qF 'zone: The region is too small' "$work/tried" ||
 	    echo 'the zone has more room than was thought'
 	expected_alert='[emerg]'

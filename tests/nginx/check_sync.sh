@@ -64,6 +64,7 @@ examples_are_taken()
 {
 	find_module
 	make_secret
+	chmod 711 "$work"
 	example sync-nginx.conf
 	example sync-balancer.conf
 	example sync-spread.conf
@@ -148,29 +149,31 @@ ask_at()
 	    "http://127.0.0.1:$1/v1/completions" || echo 'no response'
 }
 
-# exchange FILTER - filters the status of other machines.
-exchange()
+# peer N FILTER - filters what the daemon of router N has of the only peer.
+peer()
 {
-	json ".upstreams[0].exchange | $1"
+	"$build/kvroute-sync" --status "$work/out/sync$1" |
+	    jq -r ".[0].peers[0] | $2"
 }
 
-exchange_is()
+peer_is()
 {
-	[ "$(exchange "$1")" = "$2" ]
+	[ "$(peer "$1" "$2")" = "$3" ]
 }
 
-# Each router shows the other one: state, delay, running requests, drops.
+silent_is()
+{
+	[ "$(json '.upstreams[0].region.journal.beat_age > 3')" = "$1" ]
+}
+
+# The daemon shows the other router: state, delay, frames.
 peers_are_shown()
 {
-	until_true 20 exchange_is '.peers | length' 1 || echo 'no peer is shown'
-	is 'what is told' "$(exchange '[.connected, .stale, .peers_known,
-	    .peers[0].state, .age < 3, .peers[0].lag < 1,
-	    .peers[0].heard_age < 4, .peers[0].frames > 0,
-	    (.peers[0].host | length) > 0, (.dropped | length)]
-	    | map(tostring) | join(" ")')" \
-	    'true false 1 fresh true true true true true 13'
-	is 'in metrics' "$(metric kvroute_nginx_peer_fresh)" 1
-	is 'connected' "$(metric kvroute_nginx_exchange_connected)" 1
+	is 'the peer' "$(peer 2 '[.state, .lag_ms < 1000, .silent_ms < 4000,
+	    .frames > 0, (.host | length) > 0]
+	    | map(tostring) | join(" ")')" 'fresh true true true true'
+	is 'in metrics' "$("$build/kvroute-sync" --metrics "$work/out/sync2" |
+	    grep -c '^kvroute_sync_peer_fresh{.*} 1$')" 1
 }
 
 held_at_this()
@@ -196,22 +199,20 @@ what_one_sends_the_other_knows()
 	until_true 20 has_leases "$streams" || echo "no leases come, but $(
 	    json '.upstreams[0].region.leases')"
 	peers_are_shown
-	until_true 20 exchange_is '.peers[0] | [.leases, .requests]
+	until_true 20 peer_is 2 '[.leases, .requests]
 	    | map(tostring) | join(" ")' "$streams $streams" ||
-	    echo "leases and requests of the other: $(exchange '.peers[0]')"
+	    echo "leases and requests of the other: $(peer 2 .)"
 	is 'it beats' "$(json '.upstreams[0].region.journal.beat_age < 3')" true
 	kill -KILL "$sync_pid"
 	until_true 20 no_leases || echo 'leases of the others stay'
 	is 'requests there' "$(json '[.upstreams[0].workers[].requests]
 	    | add')" 0
 	is 'lines about it' "$(lines_with 'kvroute-sync is silent')" 1
-	until_true 20 exchange_is .stale true || echo 'old news count as new'
-	is 'peers of old news' "$(exchange '.peers | length')" 1
-	is 'their metrics' "$(metric kvroute_nginx_peer_frames_total)" 0
+	until_true 20 silent_is true || echo 'the page does not see the end'
 	give_up_streams
 	start_sync 2
 	until_true 20 hears_one 2 || echo 'the next one hears nothing'
-	until_true 20 exchange_is .stale false || echo 'it tells nothing'
+	until_true 20 silent_is false || echo 'the next one does not beat'
 	port=$port1
 	until_true 20 no_leases || echo 'leases of given up requests stay'
 	long_streams 4

@@ -221,7 +221,7 @@ write_conf()
 		echo 'zone engines 256k;'
 		method_lines "$1"
 		server_lines "$1"
-		echo 'keepalive 64; keepalive_requests 1000000; }'
+		echo 'keepalive 64; keepalive_timeout 4s; keepalive_requests 1000000; }'
 		server_block "$1"
 		echo '}'
 	} > "$work/nginx.conf"
@@ -311,8 +311,15 @@ stop_kept()
 # is set: those with long streams stay.
 reload_nginx()
 {
-	old=$(children "$nginx_pid")
 	write_conf "$1"
+	reload_file
+}
+
+# The same file, which may have been changed. An old process that still accepts
+# would go by the old one.
+reload_file()
+{
+	old=$(children "$nginx_pid")
 	kill -HUP "$nginx_pid"
 	until_true 60 new_processes || fail "nginx does not reload:" \
 	    "$(tail -n 5 "$work/logs/error")"

@@ -1140,37 +1140,6 @@ answers_are_forbidden(void)
 }
 
 static void
-tls(void)
-{
-	char cert[400], key[400], bad[128];
-	const char *const make[] = { "openssl", "req", "-x509", "-newkey",
-	    "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost",
-	    "-addext", "subjectAltName=DNS:localhost", "-keyout", key,
-	    "-out", cert, NULL };
-	struct peer *a, *b, *c, *d;
-
-	snprintf(cert, sizeof(cert), "%s/cert.pem", scratch);
-	snprintf(key, sizeof(key), "%s/key.pem", scratch);
-	waitpid(run("/dev/null", make), NULL, 0);
-	START("--tls", "--tlscert", cert, "--tlskey", key);
-	snprintf(bad, sizeof(bad), "nats+tls://127.0.0.1:%u", port);
-	snprintf(url, sizeof(url), "nats+tls://localhost:%u", port);
-	a = peer_of((struct bus_options){ .url = url, .ca = cert });
-	b = peer_of((struct bus_options){ .url = url, .ca = cert });
-	UNTIL(both_up(a, b));
-	send_all(a, 1, 10);
-	UNTIL(b->last == 10);
-	/* Neither a stranger's certificate, nor another host's. */
-	c = peer();
-	d = peer_of((struct bus_options){ .url = bad, .ca = cert });
-	UNTIL(bus_counts(c->bus).failures > 1 &&
-	    bus_counts(d->bus).failures > 1);
-	IS(bus_counts(c->bus).connects == 0);
-	IS(bus_counts(d->bus).connects == 0);
-	IS(strstr(bus_error(c->bus), "SSL") != NULL);
-}
-
-static void
 refused(const char *address, const char *name, const char *why)
 {
 	const struct bus_options options = { .url = address, .name = name,
@@ -1190,7 +1159,10 @@ bad_options(void)
 	refused("http://localhost", "a", "http");
 	refused("redis://localhost:99999", "a", "port");
 	refused("redis://localhost/a", "a", "database");
-	refused("rediss://localhost", "a", "hiredis");
+	refused("redis://localhost,127.0.0.1", "a", "several hosts");
+	refused("redis+sentinel://localhost", "a", "MASTER");
+	refused("redis+cluster://localhost/1", "a", "databases");
+	refused("nats://localhost,127.0.0.1", "a", "one host");
 	refused("unix://", "a", "socket");
 	refused("redis://localhost", "a b", "name");
 	refused("redis://localhost", "", "name");
@@ -1231,8 +1203,7 @@ static const struct {
 	{ "bad_options", bad_options, 'r' },
 	{ "questions", questions, 'b' },
 	{ "answers_go_nowhere_else", answers_go_nowhere_else, 'r' },
-	{ "answers_are_forbidden", answers_are_forbidden, 'r' },
-	{ "tls", tls, 'n' }
+	{ "answers_are_forbidden", answers_are_forbidden, 'r' }
 };
 
 int

@@ -240,7 +240,7 @@ case_the_dead_have_no_sums()
 	daemon 1 --loads
 	until_is 1 router 1 requests b
 	kill -TERM "$drive_1"
-	wait "$drive_1"
+	wait "$drive_1" 2> /dev/null
 	cat "$scratch/failed"
 	until_is 2 sum_requests 2
 }

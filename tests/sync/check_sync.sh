@@ -3,23 +3,14 @@
 # check_sync.sh build [case] - two daemons on two regions with a real bus between
 # them: cases of tests/cases.sh.
 #
-# shellcheck disable=SC2154
-. tests/cases.sh
+# shellcheck disable=SC2119,SC2154
+. tests/sync/daemons.sh
 
 # NATS has no log.
 [ $# -gt 1 ] || { list redis:; list nats: | grep -v in_a_log |
     grep -v no_log; exit; }
 build=$1
 bus=${2%%:*}
-one=$scratch/one
-two=$scratch/two
-three=$scratch/three
-first_pid='' second_pid='' bus_pid=''
-
-router()
-{
-	"$build/router" "$@"
-}
 
 bus_up()
 {
@@ -36,60 +27,6 @@ bus_up()
 		;;
 	esac
 	bus_pid=$!
-}
-
-# DAEMON REGION [option ...]: its pid is in $DAEMON_pid.
-daemon()
-{
-	name=$1
-	region=$2
-	shift 2
-	"$build/kvroute-sync" "--$bus" "$url" --socket "$scratch/$name.sock" "$@" \
-	    "$region" >> "$scratch/$name.log" 2>&1 &
-	eval "${name}_pid=$!"
-}
-
-end()
-{
-	kill -"$1" "$2" 2> /dev/null
-	wait "$2" 2> /dev/null
-}
-
-field()
-{
-	"$build/kvroute-sync" --status "$scratch/$1.sock" 2>&1 |
-	    sed -n "s/.*\"$2\": \([^,}]*\).*/\1/p" | head -n 1
-}
-
-# Prints how many peers are heard, and have sent their workers.
-fresh()
-{
-	"$build/kvroute-sync" --status "$scratch/$1.sock" 2>&1 |
-	    grep -c '"host": "[^"].*"state": "fresh"'
-}
-
-begin()
-{
-	rm -f "$one" "$two"
-	router "$one" make s && router "$two" make "${1:-s}"
-	bus_up
-}
-
-both()
-{
-	daemon first "$one" "$@"
-	daemon second "$two" "$@"
-	until_is 1 fresh first && until_is 1 fresh second
-}
-
-finish()
-{
-	router "$one" check
-	router "$two" check
-	for pid in "${first_pid:-}" "${second_pid:-}" "${bus_pid:-}"; do
-		[ -z "$pid" ] || end TERM "$pid"
-	done
-	first_pid='' second_pid='' bus_pid=''
 }
 
 case_requests_are_seen()
@@ -130,11 +67,12 @@ case_a_stopped_daemon_leaves_nothing()
 	both
 	router "$two" open 1 b > /dev/null
 	until_is 1 router "$one" requests b
+	now_is 0 router "$one" silent
 	end TERM "$first_pid"
 	now_is 0 router "$one" requests b
 	now_is 20 router "$one" holds 1 b
 	# The router need not wait to see that it has gone.
-	now_is 0 router "$one" beat
+	now_is 1 router "$one" silent
 }
 
 case_what_runs_is_seen_by_a_late_starter()
@@ -243,21 +181,6 @@ has_failed()
 	[ "$(field first failures)" -ge "$1" ]
 }
 
-# checks STATUS REGION [option ...]
-checks()
-{
-	want=$1
-	shift
-	"$build/kvroute-sync" "--$bus" "$url" --check "$@" \
-	    > "$scratch/out" 2>&1
-	is "status of a check" $? "$want"
-}
-
-prints_that()
-{
-	grep -q "$1" "$scratch/out" || cat "$scratch/out"
-}
-
 case_a_check_of_all()
 {
 	begin
@@ -356,8 +279,9 @@ case_loads_of_regions_without_journals()
 	both --loads
 	router "$one" open 1 b > /dev/null
 	until_is 1 router "$two" requests b
-	# The region is shown, and the peer, too.
-	until_is 1 router "$two" peers
+	# The peer is shown, and its requests.
+	until_is 1 fresh second
+	until_is 1 field second requests
 }
 
 # Daemons with these options.
@@ -446,7 +370,7 @@ case_a_region_is_made_anew()
 	now_is 0 grep -c 'is another file now' "$scratch/first.log"
 	router "$one" make s
 	until_is 1 grep -c 'is another file now' "$scratch/first.log"
-	wait "$first_pid"
+	wait "$first_pid" 2> /dev/null
 	now_is 1 echo $?
 	daemon first "$one"
 	until_is 1 fresh first
@@ -499,7 +423,7 @@ case_a_file_is_no_socket()
 	begin
 	echo precious > "$scratch/first.sock"
 	daemon first "$one"
-	wait "$first_pid"
+	wait "$first_pid" 2> /dev/null
 	now_is 1 echo $?
 	first_pid=''
 	now_is precious cat "$scratch/first.sock"
@@ -511,17 +435,30 @@ case_metrics()
 {
 	begin
 	both
+	router "$two" open 1 b > /dev/null
+	until_is 1 field first leases
+	until_is 320 field first prefill_tokens
 	"$build/kvroute-sync" --metrics "$scratch/first.sock" > "$scratch/out"
 	grep -q '^kvroute_sync_applied_frames_total{name="kvroute",' \
 	    "$scratch/out" || cat "$scratch/out"
 	for line in 'peer_fresh{.*,origin="[0-9a-f]*"} 1' \
 	    'peer_lag_seconds{.*"} [0-9]*\.[0-9]*' 'peer_lost{.*"} 0' \
+	    'peer_leases{.*"} 1' 'peer_unseen{.*"} 0' \
+	    'peer_requests{.*"} 1' 'peer_prefill_tokens{.*"} 320' \
+	    'peer_frames_total{.*"} [1-9][0-9]*' \
+	    'peer_dropped_total{.*"} [0-9]*' \
 	    'applied_missed_total{.*"} 0' 'applied_reordered_total{.*"} 0'; do
 		now_is 1 grep -c "^kvroute_sync_$line\$" "$scratch/out"
 	done
+	grep -o 'kvroute_sync_[a-z_]*' examples/grafana.json > "$scratch/names"
+	until_true 1 test -s "$scratch/names" || echo 'the dashboard has none'
+	while read -r name; do
+		grep -q "^$name{" "$scratch/out" || echo "no metric $name"
+	done < "$scratch/names"
 	"$build/kvroute-sync" --status "$scratch/first.sock" |
-	    jq -e '.[0].peers[0].state == "fresh"' > /dev/null ||
-	    echo 'the status is no JSON'
+	    jq -e '.[0].peers[0] | .state == "fresh" and .requests == 1 and
+	    .frames > 0 and (.dropped | type) == "number"' > /dev/null ||
+	    echo 'the status lacks a figure of the peer'
 }
 
 port=$(free_port)

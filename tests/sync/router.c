@@ -4,8 +4,7 @@
  * check_net.sh.
  *
  *	router FILE make SECRET           workers a, b, c, d; "-": no journal
- *	router FILE peers                 prints how many the report has
- *	router FILE beat                  prints it, in seconds
+ *	router FILE silent                prints 1 if its daemon seems dead
  *	router FILE live PROMPTS          prints the overlaps of each with
  *	                                  prompts 1 to so many
  *	router FILE loads                 prints requests and prefill tokens of
@@ -29,6 +28,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define SILENCE INT64_C(3000000000) /* as in the nginx module */
 
 enum { BLOCKS = 20, BLOCK = 16, WORKERS = 4, LEASES = 64, CHURNED = 1000 };
 
@@ -161,18 +162,6 @@ loads(void)
 }
 
 static void
-peers(void)
-{
-	struct kvr_exchange x = { .size = sizeof(x) };
-	struct kvr_peer found[KVR_PEERS_MAX];
-	size_t n;
-
-	must(kvr_peer_list(k, &x, found, sizeof(found[0]), KVR_PEERS_MAX, &n),
-	    "peers");
-	printf("%zu\n", n);
-}
-
-static void
 requests(const char *name)
 {
 	struct kvr_worker_stats stats = { .size = sizeof(stats) };
@@ -208,13 +197,13 @@ busy(void)
 }
 
 static void
-beat(void)
+silent(void)
 {
 	struct kvr_stats stats = { .size = sizeof(stats) };
 
 	must(kvr_stats_get(k, &stats), "stats");
-	printf("%" PRId64 "\n", stats.journal_beat < 0 ? -1 :
-	    stats.journal_beat / 1000000000);
+	printf("%d\n", stats.journal_beat >= 0 &&
+	    kvr_clock_now() - stats.journal_beat > SILENCE);
 }
 
 int
@@ -235,8 +224,6 @@ main(int argc, char **argv)
 		open_on(argv[4]);
 	else if (argc == 4 && strcmp(verb, "live") == 0)
 		live(strtoull(argv[3], NULL, 10));
-	else if (strcmp(verb, "peers") == 0)
-		peers();
 	else if (strcmp(verb, "loads") == 0)
 		loads();
 	else if (strcmp(verb, "leases") == 0 || strcmp(verb, "brought") == 0)
@@ -252,8 +239,8 @@ main(int argc, char **argv)
 		churn();
 	else if (strcmp(verb, "busy") == 0)
 		printf("%d\n", busy());
-	else if (strcmp(verb, "beat") == 0)
-		beat();
+	else if (strcmp(verb, "silent") == 0)
+		silent();
 	else if (strcmp(verb, "check") == 0)
 		must(kvr_check(k), "check");
 	else

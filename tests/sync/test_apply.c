@@ -1716,7 +1716,7 @@ END_TEST
 
 Suite *suite_apply(void);
 
-/* Returns a prompt of these blocks of a chain longer than two frames. */
+/* Returns the first blocks of a prompt that is longer than two frames. */
 static struct kvr_prompt *
 long_prompt(struct replica *r, size_t blocks)
 {

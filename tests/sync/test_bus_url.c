@@ -24,23 +24,34 @@ START_TEST(addresses)
 		const char *text;
 		struct bus_url want;
 	} urls[] = {
-		{ "redis://a", { .scheme = "redis", .host = "a" } },
-		{ "redis://a:6380/3", { .scheme = "redis", .host = "a",
-		    .port = 6380, .path = "/3" } },
+		{ "redis://a", { .scheme = "redis", .n_hosts = 1,
+		    .hosts = { { "a", 0 } } } },
+		{ "redis://a:6380/3", { .scheme = "redis", .n_hosts = 1,
+		    .hosts = { { "a", 6380 } }, .path = "/3" } },
 		{ "unix://:pw@/run/redis.sock", { .scheme = "unix",
-		    .password = "pw", .colon = true,
+		    .password = "pw", .colon = true, .n_hosts = 1,
 		    .path = "/run/redis.sock" } },
 		{ "nats+tls://u@[::1]:1", { .scheme = "nats+tls", .user = "u",
-		    .host = "::1", .port = 1 } },
-		{ "nats://[::1]", { .scheme = "nats", .host = "::1" } },
+		    .n_hosts = 1, .hosts = { { "::1", 1 } } } },
+		{ "nats://[::1]", { .scheme = "nats", .n_hosts = 1,
+		    .hosts = { { "::1", 0 } } } },
 		{ "redis://u:p%40%3A%2f%FF@h:65535/", { .scheme = "redis",
 		    .user = "u", .password = "p@:/\xff", .colon = true,
-		    .host = "h", .port = 65535, .path = "/" } },
+		    .n_hosts = 1, .hosts = { { "h", 65535 } }, .path = "/" } },
 		{ "redis://u:p@q:r@h", { .scheme = "redis", .user = "u",
-		    .password = "p@q:r", .colon = true, .host = "h" } },
+		    .password = "p@q:r", .colon = true, .n_hosts = 1,
+		    .hosts = { { "h", 0 } } } },
 		{ "nats://u:@h", { .scheme = "nats", .user = "u", .colon = true,
-		    .host = "h" } },
-		{ "redis://", { .scheme = "redis" } }
+		    .n_hosts = 1, .hosts = { { "h", 0 } } } },
+		{ "rediss+sentinel://u:p,q@a:1,[::2]:3,b/main/4", {
+		    .scheme = "rediss+sentinel", .user = "u", .password = "p,q",
+		    .colon = true, .n_hosts = 3, .hosts = { { "a", 1 },
+		    { "::2", 3 }, { "b", 0 } }, .path = "/main/4" } },
+		{ "redis+cluster://1,2,3,4,5,6,7,8", {
+		    .scheme = "redis+cluster", .n_hosts = 8, .hosts = {
+		    { "1", 0 }, { "2", 0 }, { "3", 0 }, { "4", 0 }, { "5", 0 },
+		    { "6", 0 }, { "7", 0 }, { "8", 0 } } } },
+		{ "redis://", { .scheme = "redis", .n_hosts = 1 } }
 	};
 	size_t i;
 
@@ -61,6 +72,9 @@ START_TEST(bad)
 	    "redis://a:123456", "redis://[::1", "redis://[::1]x",
 	    "redis://u:secret%@a", "redis://u:secret%4@a",
 	    "redis://u:secret%4g@a", "redis://u:secret%00@a",
+	    "redis://1,2,3,4,5,6,7,8,9", "redis://a,b:x",
+	    "redis+cluster://a,,b", "redis+cluster://a,", "nats://,a",
+	    "nats://a,:1",
 	    "redis://a?db=1", "redis://u:secret@a#x",
 	    "averylongschemethatisnone://a" };
 	size_t i;
@@ -82,8 +96,8 @@ START_TEST(long_parts)
 	} parts[] = {
 		{ "redis://", "@a", sizeof(parsed.user) },
 		{ "redis://u:", "@a", sizeof(parsed.password) },
-		{ "redis://", "", sizeof(parsed.host) },
-		{ "redis://[", "]", sizeof(parsed.host) },
+		{ "redis://", "", BUS_HOST_MAX },
+		{ "redis://[", "]", BUS_HOST_MAX },
 		{ "redis://a/", "", sizeof(parsed.path) - 1 },
 		{ "", "://a", sizeof(parsed.scheme) }
 	};

@@ -529,6 +529,17 @@ case_wrong_requests_are_told()
 	    "$url/fault?kind=die")" 405
 	is health "$(curl -s -w '%{http_code}' "$url/health")" 200
 	is models "$(curl -s "$url/v1/models" | jq -r '.data[].id')" m
+	is owner "$(curl -s "$url/v1/models" | jq -r '.data[].owned_by')" vllm
+	is version "$(curl -s "$url/version" | jq -r .version)" 0.20.0
+	is tokens "$(post /tokenize '{"prompt":[5,6,7]}' |
+	    jq -c '[.count, .tokens]')" '[3,[5,6,7]]'
+	is chat "$(post /tokenize \
+	    '{"messages":[{"role":"user","content":"a b"}]}' |
+	    jq '.count == (.tokens | length) and .count > 2')" true
+	is rendered "$(post /v1/chat/completions/render \
+	    '{"messages":[{"role":"user","content":"a b"}]}' |
+	    jq '.token_ids | length > 2')" true
+	is none "$(status /tokenize '{}')" 400
 }
 
 case_several_prompts_are_answered()
@@ -790,6 +801,30 @@ case_requests_may_come_together()
 	    local $/; print <$s>;' "${url#http://}" > "$scratch/answers"
 	is answers "$(grep -o 'HTTP/1.[01] 200' \
 	    "$scratch/answers" | wc -l)" 3
+}
+
+# A connection that is not closed would be read for ever.
+case_idle_connections_are_closed()
+{
+	start --scale 0.01 --keepalive 0.2
+	is statuses "$(perl -MIO::Socket::INET -e '
+	    my $s = IO::Socket::INET->new(PeerAddr => $ARGV[0]) or die;
+	    print $s "GET /health HTTP/1.1\r\nHost: a\r\n\r\n";
+	    local $/; print <$s>;' "${url#http://}" | grep -c '200 OK')" 1
+}
+
+# One of the blocks that vLLM counts is never a prompt's.
+case_a_block_holds_nothing()
+{
+	start --scale 0.01 --block 16 --capacity 160
+	is 'fills it' "$(status /v1/completions "{\"prompt\":$(ids 1 143),
+	    \"max_tokens\":1}")" 200
+	is 'is too long' "$(status /v1/completions "{\"prompt\":$(ids 1 144),
+	    \"max_tokens\":1}")" 400
+	stop
+	start --scale 0.01 --block 16 --capacity 160 --publish sglang
+	is 'fits SGLang' "$(status /v1/completions "{\"prompt\":$(ids 1 144),
+	    \"max_tokens\":1}")" 200
 }
 
 case_large_bodies_are_read()

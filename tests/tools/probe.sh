@@ -110,6 +110,37 @@ case_windows()
 	is none "$(json '.[0] | [.window, .window_capacity]')" '[null,null]'
 }
 
+# Anything that is asked for is this text.
+publish()
+{
+	TEXT=$1 perl -MIO::Socket::INET -e '
+		$s = IO::Socket::INET->new(Listen => 9, LocalAddr => "127.0.0.1");
+		$| = 1;
+		$SIG{TERM} = sub { exit };
+		print $s->sockport, "\n";
+		while ($c = $s->accept) {
+			1 while <$c> =~ /[^\r\n]/;
+			print $c "HTTP/1.0 200 OK\r\n\r\n$ENV{TEXT}\n";
+			close $c;
+		}' > "$scratch/port" &
+	engine_pid=$!
+	until_true 60 test -s "$scratch/port" || echo 'it does not start'
+	host=127.0.0.1:$(cat "$scratch/port")
+}
+
+case_memory_of_the_host_in_bytes()
+{
+	publish "vllm:cache_config_info{block_size=\"16\",\
+kv_offloading_size=\"8.0\",num_gpu_blocks=\"1000\"} 1.0"
+	probe 1 "$host"
+	says errors 'it publishes the memory of the host in bytes'
+	says out 'capacity   16000 tokens'
+	says out 'offload    8589934592 bytes, of unknown tokens'
+	probe 1 --format json "$host"
+	is line "$(json '.[0] | [.capacity, .kvroute_server]')" '[16000,null]'
+	is 'an error' "$(json '.[0].error | length > 0')" true
+}
+
 case_rank_that_is_not_there()
 {
 	start

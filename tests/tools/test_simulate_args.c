@@ -94,20 +94,20 @@ START_TEST(weights_taken)
 {
 	static const struct {
 		const char *name;
-		struct simulate_weights weights;
+		double weights[3];
 	} wanted[] = {
 		{ "dynamo[credit=2,prefill=4,request=64]:capacity",
 		    { 2, 4, 64 } },
 		{ "dynamo[request=0.5]:ttl=120", { 1, 1, 0.5 } },
-		{ "dynamo[prefill=0,credit=1e3]:oracle", { 1000, 0, 0 } },
-		{ "dynamo[request=1,request=3]:feedback@hard", { 1, 1, 3 } },
+		{ "dynamo[prefill=0,credit=1000]:oracle", { 1000, 0, 0 } },
+		{ "dynamo[request=3]:feedback@hard", { 1, 1, 3 } },
 		{ "dynamo:ttl=120", { 1, 1, 0 } },
 		{ "balanced:ttl=120", { 1, 1, 0 } }
 	};
 	char line[] = "--policy dynamo[credit=2,prefill=4,request=64]:capacity "
 	    "--policy dynamo[request=0.5] "
-	    "--policy dynamo[prefill=0,credit=1e3]:oracle "
-	    "--policy dynamo[request=1,request=3]:feedback@hard "
+	    "--policy dynamo[prefill=0,credit=1000]:oracle "
+	    "--policy dynamo[request=3]:feedback@hard "
 	    "--policy dynamo --policy balanced";
 	struct settings s;
 	size_t i;
@@ -116,12 +116,12 @@ START_TEST(weights_taken)
 	ck_assert_uint_eq(s.n, sizeof(wanted) / sizeof(wanted[0]));
 	for (i = 0; i < s.n; i++) {
 		ck_assert_str_eq(s.wanted[i].name, wanted[i].name);
-		ck_assert_double_eq(s.wanted[i].weights.credit,
-		    wanted[i].weights.credit);
-		ck_assert_double_eq(s.wanted[i].weights.prefill,
-		    wanted[i].weights.prefill);
-		ck_assert_double_eq(s.wanted[i].weights.request,
-		    wanted[i].weights.request);
+		ck_assert_double_eq(s.wanted[i].weights.overlap_credit,
+		    wanted[i].weights[0]);
+		ck_assert_double_eq(s.wanted[i].weights.prefill_scale,
+		    wanted[i].weights[1]);
+		ck_assert_double_eq(s.wanted[i].weights.request_weight,
+		    wanted[i].weights[2]);
 	}
 	ck_assert_int_eq(s.wanted[3].index, SIMULATE_FEEDBACK);
 	ck_assert_uint_eq(s.wanted[3].affinity, 1 + KVR_AFFINITY_HARD);
@@ -217,9 +217,14 @@ static const struct {
 	{ "--policy ramjet:capacity@hash", "it does not look at affinity" },
 	{ "--policy two-tier@hard", "it does not look at affinity" },
 	{ "--policy sticky:ttl=5", "sticky needs no index" },
-	{ "--policy dynamo[credit=2", "dynamo: no ] at the end" },
-	{ "--policy dynamo[credit=2:capacity", "dynamo: no ] at the end" },
-	{ "--policy dynamo[credit=2]5", "dynamo: no ] at the end" },
+	{ "--policy dynamo[credit=2",
+	    "not a weight: \"[credit=2\" (it has no ] at its end)" },
+	{ "--policy dynamo[credit=2:capacity",
+	    "not a weight: \"[credit=2\" (it has no ] at its end)" },
+	{ "--policy dynamo[credit=2]5", "(it has no ] at its end)" },
+	{ "--policy dynamo[request=1,request=3]", "(it is named twice)" },
+	{ "--policy dynamo[credit=1e3]",
+	    "not a weight: \"credit=1e3\" (it is the blocks" },
 	{ "--policy dynamo[overlap=2]", "not a weight: \"overlap=2\"" },
 	{ "--policy dynamo[credit]", "not a weight: \"credit\"" },
 	{ "--policy dynamo[]", "not a weight: \"\"" },
@@ -231,7 +236,8 @@ static const struct {
 	{ "--policy dynamo[prefill=nan]", "not a weight: \"prefill=nan\"" },
 	{ "--policy dynamo[request=inf]", "not a weight: \"request=inf\"" },
 	{ "--policy dynamo[request=1e7]", "not a weight: \"request=1e7\"" },
-	{ "--policy balanced[credit=2]", "balanced: it has no weights" },
+	{ "--policy balanced[credit=2]",
+	    "not a weight: \"credit=2\" (the names are bound" },
 	{ "--policy sticky[credit=2]", "sticky: it has no weights" },
 	{ "--common-rate", "unrecognized option" },
 	{ "--exchange some", "not one of none, all, prefixes, loads" },

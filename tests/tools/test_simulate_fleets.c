@@ -139,7 +139,9 @@ START_TEST(costs_told)
 	uint32_t r;
 
 	o.replicas = 2;
-	o.weights = (struct simulate_weights){ 2, 4, 64 };
+	o.weights.overlap_credit = 2;
+	o.weights.prefill_scale = 4;
+	o.weights.request_weight = 64;
 	begin(&u, &o, blocks[_i % 3]);
 	for (r = 0; r < o.replicas; r++) {
 		ck_assert_int_eq(kvr_policy_get(u.s->routers[r].k, &p),
@@ -162,7 +164,7 @@ START_TEST(weights_matter)
 	int64_t x;
 
 	a = totals_of(&o, &x);
-	o.weights.credit = 0;
+	o.weights.overlap_credit = 0;
 	b = totals_of(&o, &x);
 	ck_assert_uint_lt(b.hit_tokens, a.hit_tokens);
 }

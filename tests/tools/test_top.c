@@ -21,7 +21,7 @@
 	"{\"name\":\"" name "\",\"attached\":true,\"policy\":\"balanced\"," \
 	"\"block\":1024,\"ttl\":120.0,\"region\":{\"bytes\":67108864," \
 	"\"cells\":1000,\"cells_free\":750,\"blocks\":12345,\"leases\":7," \
-	"\"evicted_region\":" more "},\"exchange\":null,\"retries\":3," \
+	"\"evicted_region\":" more "},\"retries\":3," \
 	"\"aborts\":1,\"workers\":[" workers "]"
 #define STATUS(upstreams) "{\"version\":\"1\",\"upstreams\":[" upstreams "]}"
 
@@ -184,33 +184,6 @@ START_TEST(several_upstreams)
 END_TEST
 
 /* The second member of this name counts. */
-#define EXCHANGE(connected, stale) \
-	STATUS(UPSTREAM("a", "0", "") \
-	",\"exchange\":{\"connected\":" connected ",\"stale\":" stale \
-	",\"peers_known\":3,\"peers\":[{\"state\":\"fresh\"}," \
-	"{\"state\":\"late\"},{\"state\":\"fresh\"}]}}")
-
-START_TEST(peers)
-{
-	static const struct {
-		const char *status, *text;
-		enum listing_kind kind;
-	} of[] = {
-		{ EXCHANGE("true", "false"),
-		    "Peers     2 of 3 heard in time", LISTING_PLAIN },
-		{ EXCHANGE("false", "false"), "Peers     2 of 3 heard in time, "
-		    "its bus is not connected", LISTING_TROUBLE },
-		{ EXCHANGE("true", "true"), "Peers     2 of 3 heard in time, "
-		    "kvroute-sync is silent", LISTING_TROUBLE }
-	};
-
-	read_of(&now, of[_i].status);
-	make(NULL, 0, (struct listing_view){ .width = 80 });
-	ck_line(5, of[_i].text);
-	ck_assert_int_eq(line[5].kind, of[_i].kind);
-}
-END_TEST
-
 #define JUDGED(name, health, overloaded) \
 	WORKER(name, "up", "\"health\":" health ",\"overloaded\":" overloaded)
 
@@ -326,14 +299,14 @@ START_TEST(other_kinds)
 {
 	read_of(&now, "{\"upstreams\":[{\"name\":1,\"region\":[],\"workers\":"
 	    "[{\"name\":{},\"requests\":\"7\",\"polled\":3,\"rank\":true,"
-	    "\"prompt_tokens\":-5},4,null],\"reasons\":7,\"attached\":true,"
-	    "\"exchange\":{\"peers\":\"a\"}},5]}");
+	    "\"prompt_tokens\":-5},4,null],\"reasons\":7,\"attached\":true},"
+	    "5]}");
 	ck_assert_uint_eq(now.upstreams, 2);
 	ck_assert_uint_eq(now.upstream[0].workers, 3);
 	ck_assert_uint_eq(now.upstream[0].worker[0].requests, 0);
 	ck_assert_uint_eq(now.upstream[0].worker[0].prompt_tokens, 0);
 	make(NULL, 0, (struct listing_view){ .width = 80 });
-	ck_assert_uint_eq(lines, 11);
+	ck_assert_uint_eq(lines, 10);
 }
 END_TEST
 
@@ -371,7 +344,6 @@ suite_top(void)
 	tcase_add_test(t, sorting);
 	tcase_add_test(t, widths);
 	tcase_add_test(t, several_upstreams);
-	tcase_add_loop_test(t, peers, 0, 3);
 	tcase_add_test(t, health);
 	tcase_add_test(t, sessions);
 	tcase_add_test(t, numbers);

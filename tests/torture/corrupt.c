@@ -138,8 +138,7 @@ make(const struct kind *kind, struct corrupt_world *w)
 	w->bytes = kind->bytes + TABLE_BYTES + kind->aliases * 44;
 	if (kind->tenants > 0)
 		w->bytes += (kind->bytes / 8 + 512) / CELL * CELL;
-	if (kind->journal > 0) /* it and the peers are last */
-		w->bytes += kind->journal + sizeof(struct peer_table);
+	w->bytes += kind->journal;
 	w->memory = aligned_alloc(CELL, w->bytes);
 	w->image = aligned_alloc(CELL, w->bytes);
 	demand(w->memory != NULL && w->image != NULL);

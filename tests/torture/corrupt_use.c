@@ -380,33 +380,6 @@ read_journal(struct corrupt *c)
 	}
 }
 
-/* A report of peers is set now and then, and the list must be valid. */
-static void
-exchange(struct corrupt *c)
-{
-	struct kvr_exchange x = { .size = sizeof(x), .at = c->now,
-		.peers = (uint32_t)c->now % SOME };
-	struct kvr_peer row[SOME];
-	size_t n = 0, i;
-
-	memset(row, 0, sizeof(row));
-	if (c->now % 3 == 0)
-		(void)CALL(c, kvr_peer_set, c->k, &x, row, sizeof(row[0]),
-		    x.peers);
-	if (CALL(c, kvr_peer_list, c->k, &x, row, sizeof(row[0]), SOME, &n) !=
-	    KVR_OK)
-		return;
-	for (i = 0; i < n && i < SOME; i++)
-		if (row[i].host_length > KVR_PEER_HOST_MAX ||
-		    row[i].state > KVR_PEER_SILENT)
-			corrupt_fail(c, "peer %zu: state %u, name of %u", i,
-			    row[i].state, row[i].host_length);
-	if (n > SOME || n > x.peers)
-		corrupt_fail(c, "%zu peers of %u", n, x.peers);
-	(void)CALL(c, kvr_journal_beat, c->k, c->now);
-	read_journal(c);
-}
-
 /* No more than there is room for, and an end. */
 static void
 list_tenants(struct corrupt *c)
@@ -436,7 +409,8 @@ ask_region(struct corrupt *c)
 
 	(void)CALL(c, kvr_stats_get, c->k, &stats);
 	read_metrics(c);
-	exchange(c);
+	(void)CALL(c, kvr_journal_beat, c->k, c->now);
+	read_journal(c);
 	list_tenants(c);
 	(void)CALL(c, kvr_next_expiry, c->k, &due);
 	(void)CALL(c, kvr_options_get, c->k, &options);

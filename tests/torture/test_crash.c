@@ -244,16 +244,16 @@ tell(uint64_t seq, uint32_t kind)
 }
 
 static void
-clear(void)
+restart(void)
 {
-	(void)tell(1, KVR_EVENT_CLEARED);
+	(void)tell(1, KVR_EVENT_RESTARTED);
 }
 
 static const struct {
 	const char *name;
 	void (*call)(void);
 } calls[] = { { "add", add }, { "remove", drop }, { "reset", reset },
-	{ "clear", clear } };
+	{ "restart", restart } };
 enum { CALLS = sizeof(calls) / sizeof(calls[0]) };
 
 START_TEST(died_anywhere)

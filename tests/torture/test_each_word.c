@@ -20,8 +20,8 @@
 
 enum { WORDS = BYTES / 4, NOW = 50 };
 
-/* With a journal: its first records are damaged too, and the peers. */
-enum { PEERS = 3, PEER_BYTES = sizeof(struct peer_table), RECORDS = 1 << 10 };
+/* With a journal: its first records are damaged too. */
+enum { RECORDS = 1 << 10 };
 
 /* A region with aliases: the events of worker 5 name its blocks. */
 enum { ALIASES = 40, ALIAS_BYTES = 46 * ALIASES, NAMED = 16 };
@@ -154,24 +154,15 @@ read_index(void)
 	ck_assert_uint_lt(i, WORDS);
 }
 
-/* Only a region with a journal has them. */
 static void
-read_exchange(void)
+read_journal(void)
 {
-	struct kvr_exchange x = { .size = sizeof(x) };
 	struct kvr_record r = { .size = sizeof(r) };
-	struct kvr_peer row[PEERS + 1];
 	uint64_t hashes[8], at = CELL;
-	size_t n = 0, i;
+	size_t i;
 
-	if (k->peers == NULL)
+	if (k->layout.journal_bytes == 0)
 		return;
-	ck_assert_int_eq(kvr_peer_list(k, &x, row, sizeof(row[0]), PEERS + 1,
-	    &n), KVR_OK);
-	ck_assert(n <= PEERS + 1 && n <= x.peers);
-	for (i = 0; i < n; i++)
-		ck_assert(row[i].host_length <= KVR_PEER_HOST_MAX &&
-		    row[i].state <= KVR_PEER_SILENT);
 	for (i = 0; i < RECORDS && kvr_journal_read(k, &at, NOW, &r, hashes,
 	    8) != KVR_EAGAIN; i++)
 		;
@@ -196,7 +187,7 @@ read_region(void)
 	(void)kvr_metrics(k, text, sizeof(text), &length);
 	read_workers();
 	read_index();
-	read_exchange();
+	read_journal();
 }
 
 /* A request from beginning to end. */
@@ -325,18 +316,6 @@ tell_events(void)
 }
 
 static void
-tell_peers(uint32_t n)
-{
-	struct kvr_exchange x = { .size = sizeof(x), .at = NOW, .connected = 1,
-	    .peers = n };
-	static struct kvr_peer row[PEERS];
-
-	if (k->peers != NULL)
-		ck_assert_int_eq(kvr_peer_set(k, &x, row, sizeof(row[0]), n),
-		    KVR_OK);
-}
-
-static void
 write_region(void)
 {
 	struct kvr_policy policy;
@@ -348,7 +327,6 @@ write_region(void)
 	end_leases();
 	tell_events();
 	change_workers();
-	tell_peers(PEERS - 1);
 	(void)kvr_journal_beat(k, NOW);
 	if (kvr_policy_init(&policy, sizeof(policy)) == KVR_OK) {
 		policy.cost = KVR_COST_BALANCED;
@@ -439,40 +417,38 @@ START_TEST(what_attaches_can_be_used)
 }
 END_TEST
 
-/* Damages the exchange's own words, and the records of a few calls. */
+/* Damages the records of a few calls, and the words that lead to them. */
 static void
-each_of_exchange(void (*use)(uint32_t word))
+each_of_journal(void (*use)(uint32_t word))
 {
 	const char *base = memory;
 
 	each_of(use, 0, sizeof(struct region));
 	each_of(use, (size_t)((char *)k->journal - base),
 	    (size_t)((char *)k->journal - base) + RECORDS);
-	each_of(use, (size_t)((char *)k->peers - base),
-	    (size_t)((char *)&k->peers->row[PEERS + 1] - base));
 }
 
-START_TEST(exchange_reads_return)
+START_TEST(journal_reads_return)
 {
-	each_of_exchange(use_reads);
+	each_of_journal(use_reads);
 }
 END_TEST
 
-START_TEST(exchange_writes_return)
+START_TEST(journal_writes_return)
 {
-	each_of_exchange(use_writes);
+	each_of_journal(use_writes);
 }
 END_TEST
 
-START_TEST(exchange_is_recovered)
+START_TEST(journal_is_recovered)
 {
-	each_of_exchange(use_death);
+	each_of_journal(use_death);
 }
 END_TEST
 
-START_TEST(exchange_that_attaches_can_be_used)
+START_TEST(journal_that_attaches_can_be_used)
 {
-	each_of_exchange(use_attach);
+	each_of_journal(use_attach);
 }
 END_TEST
 
@@ -581,7 +557,7 @@ begin_with_journal(void)
 {
 	struct kvr_options o = small_options();
 
-	bytes = BYTES + KVR_JOURNAL_MIN + PEER_BYTES;
+	bytes = BYTES + KVR_JOURNAL_MIN;
 	o.max_workers = FLEET;
 	o.journal_bytes = KVR_JOURNAL_MIN;
 	memory = aligned_alloc(CELL, bytes);
@@ -592,7 +568,6 @@ begin_with_journal(void)
 	people(FLEET);
 	fill();
 	fill_more();
-	tell_peers(PEERS);
 	memcpy(good, memory, bytes);
 	by_chance();
 }
@@ -665,7 +640,7 @@ Suite *
 suite_each_word(void)
 {
 	Suite *s = suite_create("each_word");
-	TCase *t = tcase_create("damage"), *x = tcase_create("exchange");
+	TCase *t = tcase_create("damage"), *x = tcase_create("journal");
 	TCase *a = tcase_create("aliases");
 	TCase *shared = tcase_create("tenants");
 
@@ -689,9 +664,9 @@ suite_each_word(void)
 	tcase_add_test(a, aliases_that_attach_can_be_used);
 	tcase_add_checked_fixture(x, begin_with_journal, teardown);
 	suite_add_tcase(s, x);
-	tcase_add_test(x, exchange_reads_return);
-	tcase_add_test(x, exchange_writes_return);
-	tcase_add_test(x, exchange_is_recovered);
-	tcase_add_test(x, exchange_that_attaches_can_be_used);
+	tcase_add_test(x, journal_reads_return);
+	tcase_add_test(x, journal_writes_return);
+	tcase_add_test(x, journal_is_recovered);
+	tcase_add_test(x, journal_that_attaches_can_be_used);
 	return s;
 }

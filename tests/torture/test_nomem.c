@@ -225,18 +225,6 @@ call_events_off(struct bench *b)
 	return error != KVR_OK ? error : kvr_events_off(b->k, b->worker);
 }
 
-static int
-call_peers(struct bench *b)
-{
-	struct kvr_exchange x = { .size = sizeof(x), .peers = KVR_PEERS_MAX };
-	static struct kvr_peer row[KVR_PEERS_MAX];
-	int error = kvr_peer_set(b->k, &x, row, sizeof(row[0]), KVR_PEERS_MAX);
-	size_t n;
-
-	return error != KVR_OK ? error : kvr_peer_list(b->k, &x, row,
-	    sizeof(row[0]), KVR_PEERS_MAX, &n);
-}
-
 static const struct {
 	const char *name;
 	int (*make)(struct bench *);
@@ -266,7 +254,6 @@ static const struct {
 	{ "kvr_events_apply", call_events, false, false },
 	{ "kvr_events_lost", call_events_lost, false, false },
 	{ "kvr_events_off", call_events_off, false, false },
-	{ "kvr_peer_set, kvr_peer_list", call_peers, false, false },
 };
 enum { CALLS = sizeof(calls) / sizeof(calls[0]) };
 

@@ -15,7 +15,7 @@
 #include <stdatomic.h>
 
 enum { LENGTH = 600, PROMPTS = 7, CALLS = 4000, CHOICES = 4000, KEPT = 16,
-	SHARED_BYTES = (1 << 20) + KVR_JOURNAL_MIN, PEERS = 20 };
+	SHARED_BYTES = (1 << 20) + KVR_JOURNAL_MIN };
 
 static atomic_bool over;
 static atomic_uint checks; /* begun; LOOK_ENDED: there will be no more */
@@ -117,24 +117,12 @@ END_TEST
 /* ------------------------------------------------- read-only handles --- */
 
 enum looked { AT_FACTS, AT_STATS, AT_NAME, AT_FIND, AT_NEXT, AT_POLICY,
-	AT_ALL, AT_DUE, AT_MATCH, AT_ROUTE, AT_PEERS, AT_METRICS, AT_CHECK,
+	AT_ALL, AT_DUE, AT_MATCH, AT_ROUTE, AT_METRICS, AT_CHECK,
 	LOOKED };
 enum { SELDOM = 64, LOOK_ENDED = UINT32_MAX / 2 };
 
 static struct kvr *only; /* reads alone, as KVR_OPEN_READONLY does */
 static uint32_t seen[LOOKED];
-
-/* Rows of one report are complete: each has the values of the report's head. */
-static int
-rows_of(const struct kvr_exchange *x, const struct kvr_peer *row, size_t n)
-{
-	size_t i;
-
-	for (i = 0; i < n; i++)
-		if (row[i].heard != x->at || row[i].frames != x->dropped[0])
-			return KVR_ECORRUPT;
-	return n == x->peers ? KVR_OK : KVR_ECORRUPT;
-}
 
 static int
 look_at(enum looked at, struct kvr_prompt *own, uint64_t worker)
@@ -146,8 +134,6 @@ look_at(enum looked at, struct kvr_prompt *own, uint64_t worker)
 	struct kvr_stats s = { .size = sizeof(s) };
 	struct kvr_decision d = { .size = sizeof(d) };
 	struct kvr_overlap found[WORKERS];
-	struct kvr_exchange x = { .size = sizeof(x) };
-	struct kvr_peer row[PEERS];
 	struct kvr_request request;
 	uint64_t other = 0;
 	int64_t due;
@@ -170,11 +156,6 @@ look_at(enum looked at, struct kvr_prompt *own, uint64_t worker)
 		request.affinity = 1 + seen[AT_ROUTE] % 39;
 		(void)kvr_affinity_find(only, request.affinity, 1, &other);
 		return kvr_route(only, own, &request, 1, &d);
-	case AT_PEERS:
-		if (kvr_peer_list(only, &x, row, sizeof(row[0]), PEERS, &n) !=
-		    KVR_OK || n > PEERS || n > x.peers)
-			return KVR_ECORRUPT;
-		return x.at < 0 ? KVR_EBUSY : rows_of(&x, row, n);
 	case AT_CHECK:
 		atomic_fetch_add(&checks, 1);
 		return kvr_check(only);
@@ -311,27 +292,18 @@ await_check(void)
 		now = atomic_load_explicit(&checks, memory_order_relaxed);
 }
 
-/* Makes the calls of kvroute-sync and kvroute-events. */
+/* Makes the calls of kvroute-events. */
 static void
 tell_more(uint32_t i, int64_t now)
 {
 	static uint64_t hashes[64];
 	static uint32_t tokens[64];
-	struct kvr_exchange x = { .size = sizeof(x), .at = now,
-	    .peers = i % PEERS, .dropped = { i } };
 	struct kvr_event_batch b = { .size = sizeof(b) };
 	struct kvr_event_result r = { .size = sizeof(r) };
 	struct kvr_worker_stats s = worker_stats(2);
-	struct kvr_peer row[PEERS];
 	struct kvr_event e;
 	uint32_t j;
 
-	memset(row, 0, sizeof(row));
-	for (j = 0; j < PEERS; j++) {
-		row[j].heard = now;
-		row[j].frames = i;
-	}
-	must(kvr_peer_set(k, &x, row, sizeof(row[0]), x.peers) == KVR_OK);
 	must(kvr_event_init(&e, sizeof(e)) == KVR_OK);
 	e.kind = i % 8 == 5 ? KVR_EVENT_CLEARED : KVR_EVENT_STORED + pick(2);
 	e.hashes = e.kind == KVR_EVENT_CLEARED ? 0 : 1 + pick(64);

@@ -80,10 +80,13 @@ server_line(const struct engine_facts *f, char *out)
 	int n;
 
 	out[0] = '\0';
-	if (c->tokens == 0)
+	if (capacity_whole(c) == 0)
 		return;
 	n = snprintf(out, LINE_MAX_BYTES, "kvroute_server %s capacity=%"
-	    PRIu64, f->address, c->tokens);
+	    PRIu64, f->address, capacity_whole(c));
+	if (c->ranks > 1)
+		n += snprintf(out + n, LINE_MAX_BYTES - (size_t)n,
+		    " ranks=%" PRIu32, c->ranks);
 	if (c->block_tokens != 0)
 		n += snprintf(out + n, LINE_MAX_BYTES - (size_t)n,
 		    " block_tokens=%" PRIu32, c->block_tokens);
@@ -117,6 +120,13 @@ print_text(const struct engine_facts *f)
 	    capacity_kind_name(c->kind), "model",
 	    c->model[0] == '\0' ? "unknown" : c->model);
 	print_number("capacity", c->tokens, " tokens");
+	if (c->offload_tokens != 0)
+		print_number("offload", c->offload_tokens, " tokens");
+	else if (c->offload_bytes != 0)
+		print_number("offload", c->offload_bytes,
+		    " bytes, of unknown tokens");
+	if (c->ranks > 1)
+		print_number("ranks", c->ranks, "");
 	print_number("block", c->block_tokens, " tokens");
 	print_number("sequences", c->sequences, "");
 	if (c->window != 0)
@@ -155,6 +165,11 @@ add_json(struct json_object *list, const struct engine_facts *f)
 	    json_object_new_string(capacity_kind_name(c->kind)));
 	json_object_object_add(o, "model", text_or_null(c->model));
 	json_object_object_add(o, "capacity", number_or_null(c->tokens));
+	json_object_object_add(o, "offload_tokens",
+	    number_or_null(c->offload_tokens));
+	json_object_object_add(o, "offload_bytes",
+	    number_or_null(c->offload_bytes));
+	json_object_object_add(o, "ranks", number_or_null(c->ranks));
 	json_object_object_add(o, "block_tokens",
 	    number_or_null(c->block_tokens));
 	json_object_object_add(o, "sequences", number_or_null(c->sequences));
@@ -181,7 +196,7 @@ probe_all(CURL *curl, const struct options *o, char **urls)
 	for (; *urls != NULL; urls++) {
 		if (!engine_ask(curl, &o->rules, *urls, &facts))
 			errx(ARGS_FAILED, "no memory");
-		known = known && facts.capacity.tokens != 0;
+		known = known && capacity_whole(&facts.capacity) != 0;
 		if (o->format == FORMAT_JSON)
 			add_json(list, &facts);
 		else

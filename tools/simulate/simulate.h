@@ -97,16 +97,13 @@ enum simulate_exchange {
 };
 extern const char *const simulate_exchange_names[SIMULATE_EXCHANGES];
 
-/* Weights of Dynamo's cost. A request counts as so many blocks of 16 tokens. */
-struct simulate_weights {
-	double credit, prefill, request;
-};
+/* A request counts as so many blocks of 16 tokens, if the cost asks for it. */
 enum { SIMULATE_WEIGHT_BLOCK = 16 };
 
 /* simulate_defaults writes the defaults. Worker w is of kind w % kinds. */
 struct simulate_options {
 	enum simulate_policy policy;
-	struct simulate_weights weights;
+	struct kvr_policy weights; /* except the cost */
 	enum simulate_index index;
 	uint32_t workers;
 	uint64_t capacity_tokens; /* per worker; 0: endless */

@@ -82,51 +82,26 @@ set_mode(struct wanted *w, const char *text)
 	w->affinity = read_affinity("policy", text);
 }
 
-/* A weight of the list: NAME=NUMBER. */
-static void
-set_weight(struct simulate_weights *w, const char *text)
-{
-	const struct {
-		const char *name;
-		double *value;
-	} known[] = { { "credit=", &w->credit }, { "prefill=", &w->prefill },
-		{ "request=", &w->request } };
-	size_t i, n;
-	char *end;
-
-	for (i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
-		n = strlen(known[i].name);
-		if (strncmp(text, known[i].name, n) != 0)
-			continue;
-		*known[i].value = strtod(text + n, &end);
-		if (end == text + n || *end != '\0' ||
-		    !(*known[i].value >= 0 && *known[i].value <= 1e6))
-			break;
-		return;
-	}
-	errx(ARGS_USAGE, "--policy: not a weight: \"%s\" (credit=N, "
-	    "prefill=N or request=N, from 0)", text);
-}
-
 /* Takes a list in brackets, if there is one, off the name of a policy. */
 static void
 set_weights(struct wanted *w, char *name)
 {
-	char *list = strchr(name, '['), *end, *part;
+	char *list = strchr(name, '[');
+	const char *why;
+	size_t at;
+	int error;
 
-	w->weights = (struct simulate_weights){ 1, 1, 0 };
+	kvr_policy_init(&w->weights, sizeof(w->weights));
 	if (list == NULL)
 		return;
-	*list++ = '\0';
-	end = strchr(list, ']');
-	if (end == NULL || end[1] != '\0')
-		errx(ARGS_USAGE, "--policy %s: no ] at the end of the weights",
-		    name);
-	if (strcmp(name, simulate_policy_names[SIMULATE_DYNAMO]) != 0)
-		errx(ARGS_USAGE, "--policy %s: it has no weights", name);
-	*end = '\0';
-	while ((part = strsep(&list, ",")) != NULL)
-		set_weight(&w->weights, part);
+	error = kvr_policy_parse(&w->weights, name, strlen(name), &at, &why);
+	if (error == KVR_EUNKNOWN && at == 0)
+		errx(ARGS_USAGE, "--policy %.*s: it has no weights",
+		    (int)(list - name), name);
+	if (error != KVR_OK)
+		errx(ARGS_USAGE, "--policy: not a weight: \"%.*s\" (%s)",
+		    (int)strcspn(name + at, ",]"), name + at, why);
+	*list = '\0';
 }
 
 static void
@@ -349,7 +324,8 @@ static const struct args_row option_rows[] = {
 	    ":events or :oracle. Repeat it to compare (round-robin\n"
 	    "and balanced). balanced:capacity@MODE is with that\n"
 	    "--affinity; dynamo[credit=2,prefill=4,request=64] with\n"
-	    "these weights (1, 1 and 0 blocks of 16 tokens)", ARGS_CALL,
+	    "these weights (1, 1 and 0 blocks of 16 tokens), and\n"
+	    "balanced[bound=3] alike: kvr_policy(3)", ARGS_CALL,
 	    .take = take_policy },
 	{ "workers", "N", "number of engines (8)", ARGS_UINT32,
 	    .at = IN(workers), .min = 1, .max = KVR_WORKERS_MAX },

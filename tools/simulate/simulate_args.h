@@ -19,7 +19,7 @@ enum simulate_format {
 struct wanted {
 	char name[NAME_BYTES];
 	enum simulate_policy policy;
-	struct simulate_weights weights;
+	struct kvr_policy weights;
 	enum simulate_index index;
 	int64_t ttl_ns;
 	bool own_affinity; /* instead of that of all policies, */

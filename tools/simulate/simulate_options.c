@@ -11,11 +11,11 @@ void
 simulate_defaults(struct simulate_options *o)
 {
 	*o = (struct simulate_options){ .policy = SIMULATE_DYNAMO,
-	    .weights = { 1, 1, 0 },
 	    .index = SIMULATE_TTL, .workers = 8, .capacity_tokens = 1000000,
 	    .engine_block = ENGINE_BLOCK, .eviction = ENGINE_EVICT_RELEASED,
 	    .replicas = 1, .repair = true, .degrade = true,
 	    .event_replay = true, .seed = 1 };
+	kvr_policy_init(&o->weights, sizeof(o->weights));
 }
 
 uint64_t

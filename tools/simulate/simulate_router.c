@@ -93,15 +93,11 @@ static int
 router_set_policy(const struct simulate_options *o, struct kvr *k,
     uint32_t block)
 {
-	struct kvr_policy policy;
+	struct kvr_policy policy = o->weights;
 
-	kvr_policy_init(&policy, sizeof(policy));
 	policy.cost = o->policy == SIMULATE_BALANCED ? KVR_COST_BALANCED
 	    : KVR_COST_DYNAMO;
-	policy.overlap_credit = o->weights.credit;
-	policy.prefill_scale = o->weights.prefill;
-	policy.request_weight = o->weights.request * SIMULATE_WEIGHT_BLOCK /
-	    block;
+	policy.request_weight *= SIMULATE_WEIGHT_BLOCK / (double)block;
 	return kvr_policy_set(k, &policy);
 }
 

@@ -575,24 +575,6 @@ index_line(struct made *m)
 		    m->was->evicted)), "/s evicted");
 }
 
-static void
-peers_line(struct made *m)
-{
-	const struct reading_upstream *is = m->is;
-	struct listing_line *l;
-
-	if (!is->exchange)
-		return;
-	l = line_begin(m, is->stale || !is->connected ? LISTING_TROUBLE :
-	    LISTING_PLAIN);
-	put(m, l, "Peers     %llu of %llu heard in time", (unsigned long
-	    long)is->peers_fresh, (unsigned long long)is->peers);
-	if (is->stale)
-		put(m, l, ", kvroute-sync is silent");
-	else if (!is->connected)
-		put(m, l, ", its bus is not connected");
-}
-
 /* --------------------------------------------------------------- table --- */
 
 static void
@@ -632,7 +614,6 @@ upstream_lines(struct made *m, const struct listing_view *view)
 	choices_line(m);
 	sessions_line(m);
 	index_line(m);
-	peers_line(m);
 	(void)line_begin(m, LISTING_PLAIN);
 	rows_sort(m->row, m->is->workers, view);
 	head_line(m);

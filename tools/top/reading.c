@@ -120,24 +120,6 @@ reasons_read(struct reading_upstream *up, json_object *of)
 	}
 }
 
-static void
-exchange_read(struct reading_upstream *up, json_object *of)
-{
-	json_object *peers = find_member(of, "peers");
-	char state[READING_WORD] = "";
-	size_t i;
-
-	up->exchange = json_object_is_type(of, json_type_object);
-	up->connected = read_truth(of, "connected");
-	up->stale = read_truth(of, "stale");
-	up->peers = read_whole(of, "peers_known");
-	for (i = 0; i < read_length(peers); i++) {
-		read_word(json_object_array_get_idx(peers, i), "state", state,
-		    sizeof(state));
-		up->peers_fresh += strcmp(state, "fresh") == 0;
-	}
-}
-
 /* False: no memory. */
 static bool
 workers_read(struct reading_upstream *up, json_object *list)
@@ -178,7 +160,6 @@ upstream_read(struct reading_upstream *up, json_object *of)
 	up->session_moves = read_whole(affinity, "moved");
 	up->session_grays = read_whole(affinity, "moved_gray");
 	up->session_gone = read_whole(affinity, "gone");
-	exchange_read(up, find_member(of, "exchange"));
 	reasons_read(up, find_member(of, "reasons"));
 	return workers_read(up, find_member(of, "workers"));
 }

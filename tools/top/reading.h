@@ -52,9 +52,6 @@ struct reading_upstream {
 	uint64_t block;         /* bytes */
 	double ttl;             /* seconds; below 0: endless */
 	uint64_t region_bytes, cells, cells_free, blocks, leases, evicted;
-	bool exchange;          /* replicas: is there any report of them? */
-	bool connected, stale;
-	uint64_t peers, peers_fresh;
 	uint64_t retries, aborts;
 	uint64_t sessions;      /* on record, with the ids of answers */
 	uint64_t session_hits, session_moves; /* turns that stayed, that left */

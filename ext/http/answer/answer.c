@@ -3,8 +3,8 @@
  * answer.c - see answer.h.
  *
  * Most events of a stream carry one token and nothing else, and most lie whole
- * in one piece. Those are searched for the few words that matter and are not
- * parsed:
+ * in one piece. Such events are searched for the few words that matter and are
+ * not parsed:
  *
  *   piece  | data: {...}   data: {...}   data: {..|
  *              \_________/   \_________/   \____/
@@ -15,11 +15,12 @@
  * not depend on how the stream was cut. The search may find too much, but never
  * too little: the parser ignores names written with escapes, too.
  *
- * When stripping, the bytes of an event have one of four fates:
+ * When stripping, the bytes of an event end in one of four ways:
  *
  *   undecided --+-- at the end of the piece --> held
- *               +-- its first choice, no object, too long --> passed
+ *               +-- no object, too long --> passed
  *               +-- its end: usage and no choice --> dropped
+ *               +-- its end: usage and a choice --> passed without usage
  *               '-- its end, otherwise --> passed
  *
  * At most one event is held. It precedes everything else in a piece, so held
@@ -28,12 +29,15 @@
 #include "answer.h"
 
 #include "events.h"
+#include "text_hold.h"
+#include "usage_cut.h"
 
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { HELD_FIRST = 512 };
+/* The part of an event that the client has not asked for. */
+enum extra { EXTRA_NOTHING, EXTRA_MEMBER, EXTRA_EVENT };
 
 struct answer {
 	enum answer_kind kind;
@@ -47,23 +51,22 @@ struct answer {
 	/* The current event, or the whole of a JSON response. */
 	bool has_data;
 	bool lost;               /* no memory to parse it */
-	bool stays;              /* it will not be dropped */
+	bool stays;              /* its begin has passed: it is not dropped */
 	struct object *object;   /* while it is being parsed */
-	struct object *spare;    /* of an earlier response, or NULL */
-	const char *whole;       /* its only line, in this piece, not parsed */
+	struct object *spare;    /* left by an earlier response, or NULL */
+	const char *whole;       /* its only line, in this piece; not parsed */
 	size_t n_whole;
 	/* Stripping. */
 	bool dropped;            /* the previous event */
-	char *held;
-	size_t n_held, held_room;
+	struct hold held;
 };
 
-/* Output to the client. NULL instead: nothing is stripped. */
+/* The output to the client; a NULL sink: nothing is stripped. */
 struct sink {
 	char *out;
 	size_t n;
-	const char *from;  /* of the piece: all before is processed */
-	const char *begin; /* of the current event, in this piece */
+	const char *from;  /* the piece is processed up to here */
+	const char *begin; /* the current event begins here, in this piece */
 };
 
 struct answer *
@@ -79,7 +82,7 @@ answer_free(struct answer *a)
 		return;
 	object_free(a->object);
 	object_free(a->spare);
-	free(a->held);
+	hold_free(&a->held);
 	free(a);
 }
 
@@ -89,7 +92,7 @@ answer_begin(struct answer *a, enum answer_kind kind, bool strip)
 	struct object *spare = a->spare;
 
 	object_free(a->object);
-	free(a->held);
+	hold_free(&a->held);
 	memset(a, 0, sizeof(*a));
 	a->spare = spare;
 	a->kind = kind;
@@ -151,12 +154,20 @@ ids_keep(struct answer *a, const struct object_facts *f)
 	}
 }
 
-/* The object has ended. True: it is usage and nothing else. */
-static bool
+static enum extra
+extra_of(const struct object_facts *f)
+{
+	if (!f->top_usage)
+		return EXTRA_NOTHING;
+	return f->some_choice || f->error ? EXTRA_MEMBER : EXTRA_EVENT;
+}
+
+/* The object has ended: takes its numbers, ids and kind. */
+static enum extra
 usage_conclude(struct answer *a)
 {
 	const struct object_facts *f;
-	bool only_usage = false;
+	enum extra extra = EXTRA_NOTHING;
 
 	if (a->object != NULL && object_end(a->object)) {
 		f = object_facts(a->object);
@@ -166,13 +177,13 @@ usage_conclude(struct answer *a)
 		a->failed |= f->error;
 		a->started |= a->kind == ANSWER_STREAM && !f->error &&
 		    !f->at_once && (!f->choices || f->some_choice);
-		only_usage = f->usage.seen && f->choices && !f->some_choice;
+		extra = extra_of(f);
 	}
 	object_leave(a);
-	return only_usage;
+	return extra;
 }
 
-/* Is the value of this name null? Its closing quote is before `at`. */
+/* Is the value of a name null? The name's closing quote is before `at`. */
 static bool
 is_null(const char *at, const char *end)
 {
@@ -187,7 +198,7 @@ is_null(const char *at, const char *end)
 	return colon && end - at >= 4 && memcmp(at, "null", 4) == 0;
 }
 
-/* Does a whole line hold what must be parsed? */
+/* Does a whole line hold a name that must be parsed? */
 static bool
 needs_parsing(const char *at, size_t n)
 {
@@ -225,63 +236,42 @@ sink_give(struct sink *s, const char *to)
 }
 
 static void
-held_release(struct answer *a)
-{
-	free(a->held);
-	a->held = NULL;
-	a->n_held = a->held_room = 0;
-}
-
-static void
 give_held(struct answer *a, struct sink *s)
 {
-	if (a->n_held > 0)
-		memcpy(s->out + s->n, a->held, a->n_held);
-	s->n += a->n_held;
-	held_release(a);
-}
-
-/* False: too long, or no memory. */
-static bool
-held_add(struct answer *a, const char *bytes, size_t n)
-{
-	size_t room = a->held_room;
-	char *p;
-
-	if (n > ANSWER_HELD_MAX - a->n_held)
-		return false;
-	while (room < a->n_held + n)
-		room = room == 0 ? HELD_FIRST : room * 2;
-	if (room > a->held_room) {
-		p = realloc(a->held, room);
-		if (p == NULL)
-			return false;
-		a->held = p;
-		a->held_room = room;
-	}
-	memcpy(a->held + a->n_held, bytes, n);
-	a->n_held += n;
-	return true;
+	if (a->held.length > 0)
+		memcpy(s->out + s->n, a->held.data, a->held.length);
+	s->n += a->held.length;
+	hold_free(&a->held);
 }
 
 /* The event has ended before `at`. */
 static void
-event_settle(struct answer *a, struct sink *s, const char *at, bool only_usage)
+event_settle(struct answer *a, struct sink *s, const char *at,
+    enum extra extra)
 {
-	const size_t n = a->n_held + (size_t)(at - s->begin);
+	size_t n = a->held.length + (size_t)(at - s->begin), start;
 
-	a->dropped = only_usage && !a->stays && n <= ANSWER_HELD_MAX;
+	if (a->stays || n > ANSWER_HELD_MAX)
+		extra = EXTRA_NOTHING;
+	a->dropped = extra == EXTRA_EVENT;
 	if (a->dropped) {
 		sink_give(s, s->begin);
 		s->from = at;
-		held_release(a);
+		hold_free(&a->held);
 	} else {
+		if (extra == EXTRA_MEMBER)
+			sink_give(s, s->begin);
+		start = s->n;
 		give_held(a, s);
+		if (extra == EXTRA_MEMBER) {
+			sink_give(s, at);
+			s->n = start + usage_cut(s->out + start, n);
+		}
 	}
 	s->begin = at;
 }
 
-/* The LF of the CR before. */
+/* The LF at `at` belongs to the event that the CR before it has ended. */
 static void
 settle_lf(const struct answer *a, struct sink *s, const char *at)
 {
@@ -295,13 +285,14 @@ static void
 settle_rest(struct answer *a, struct sink *s, const char *end)
 {
 	const bool cannot = a->lost || (a->object != NULL &&
-	    (!object_lives(a->object) || object_facts(a->object)->some_choice));
+	    !object_lives(a->object));
+	const size_t n = (size_t)(end - s->begin);
 
-	if (s->begin < end && !a->stays && !cannot) {
-		if (held_add(a, s->begin, (size_t)(end - s->begin))) {
-			sink_give(s, s->begin);
-			return;
-		}
+	if (n > 0 && !a->stays && !cannot &&
+	    n <= ANSWER_HELD_MAX - a->held.length &&
+	    hold_append(&a->held, s->begin, n)) {
+		sink_give(s, s->begin);
+		return;
 	}
 	a->stays |= s->begin < end;
 	give_held(a, s);
@@ -325,20 +316,19 @@ on_data(struct answer *a, const struct events_part *part)
 	a->has_data = true;
 }
 
-/* True: the event is usage and nothing else. */
-static bool
+static enum extra
 end_event(struct answer *a)
 {
-	bool only_usage;
+	enum extra extra;
 
 	if (a->whole != NULL && (!a->started ||
 	    needs_parsing(a->whole, a->n_whole)))
 		parse_whole(a);
 	a->whole = NULL;
-	only_usage = usage_conclude(a);
+	extra = usage_conclude(a);
 	a->n_events += a->started && a->has_data;
 	a->has_data = a->lost = false;
-	return only_usage;
+	return extra;
 }
 
 static void
@@ -347,16 +337,16 @@ read_events(struct answer *a, const char *bytes, size_t n, struct sink *s)
 	struct events_piece piece = { bytes, bytes + n, NULL };
 	struct events_part part;
 	enum events_what what;
-	bool only_usage;
+	enum extra extra;
 
 	while ((what = events_next(&a->events, &piece, &part)) !=
 	    EVENTS_MORE) {
 		if (what == EVENTS_DATA) {
 			on_data(a, &part);
 		} else if (what == EVENTS_END) {
-			only_usage = end_event(a);
+			extra = end_event(a);
 			if (s != NULL)
-				event_settle(a, s, piece.at, only_usage);
+				event_settle(a, s, piece.at, extra);
 			a->stays = false;
 		} else if (s != NULL) {
 			settle_lf(a, s, piece.at);
@@ -397,18 +387,22 @@ answer_strip(struct answer *a, const void *bytes, size_t n, void *out)
 size_t
 answer_held(const struct answer *a)
 {
-	return a->n_held;
+	return a->held.length;
 }
 
 size_t
 answer_flush(struct answer *a, void *out)
 {
 	struct sink s = { out, 0, NULL, NULL };
-	const bool only_usage = end_event(a);
+	enum extra extra = end_event(a);
 
-	if (!only_usage || a->stays)
+	if (a->stays)
+		extra = EXTRA_NOTHING;
+	if (extra != EXTRA_EVENT)
 		give_held(a, &s);
-	held_release(a);
+	if (extra == EXTRA_MEMBER)
+		s.n = usage_cut(s.out, s.n);
+	hold_free(&a->held);
 	return s.n;
 }
 
@@ -424,7 +418,7 @@ answer_events(const struct answer *a)
 	return a->n_events;
 }
 
-/* Of a response that is one object, while that is being read, too. */
+/* The id of a JSON response is found while it is being read, too. */
 bool
 answer_id(const struct answer *a, enum object_id which, const char **id,
     size_t *n)
@@ -451,7 +445,7 @@ void
 answer_end(struct answer *a, struct kvr_report *report)
 {
 	end_event(a);
-	held_release(a);
+	hold_free(&a->held);
 	usage_report(&a->usage, report);
 	if (a->kind == ANSWER_STREAM)
 		report->flags |= KVR_REPORT_STREAM;

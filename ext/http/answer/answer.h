@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * answer.h - usage, ids and first token of an engine's response, read in
- * passing.
+ * answer.h - reads usage, ids and first token of an engine's response as it
+ * passes.
  *
  *   engine --> | piece | piece | piece | --> client
  *                  |       |       |
  *                  +-- answer_data ---> started? failed? tokens cached?
  *
  * A response is one JSON object, or a stream of events with one each. It may be
- * cut into pieces anywhere; the result is the same. Only numbers are kept, and
- * nothing is delayed unless events are to be stripped.
+ * cut into pieces anywhere; the result is the same. Only numbers and ids are
+ * kept, and nothing is delayed unless events are to be stripped.
  *
- * What counts, in whole and valid JSON objects only:
+ * Only whole and valid JSON objects count. These members are read:
  *
  *   chat/completions,    usage.prompt_tokens, .completion_tokens,
  *   completions              .prompt_tokens_details.cached_tokens
@@ -29,13 +29,14 @@
  *   ids                  id, conversation.id; in streams of responses
  *                        response.id, response.conversation.id
  *
- * The last number of each kind counts; of ids the first, and in streams only
- * until the first token. A number of tokens is a whole number
- * from 0 to 2^53, without fraction or exponent; anything else is ignored. Keys
+ * The last number of each kind that is not 0 counts: a later event that repeats
+ * a number as 0 takes nothing back. The first id counts, and in streams only
+ * until the first token. A number of tokens is a whole number from 0 to 2^53,
+ * however it is written (640, 640.0, 6.4e2); anything else is ignored. Keys
  * written with escapes are ignored, too.
  *
- * Memory: a kilobyte between events, a few kilobytes during one,
- * however long it is. After a JSON response these are kept for the next one.
+ * An answer takes a kilobyte of memory between events, and a few kilobytes
+ * during an event of any length. A JSON response keeps these for the next one.
  * Without memory an event is ignored and passed on.
  */
 #ifndef KVROUTE_ANSWER_H
@@ -56,17 +57,17 @@ enum { ANSWER_HELD_MAX = 16384 };
 
 struct answer;
 
-/* NULL: no memory. */
+/* Returns NULL without memory; answer_free frees it. */
 struct answer *answer_new(void);
 void answer_free(struct answer *a);
 
 /*
- * Begins a response and forgets the previous one. strip: the stream will be
- * given to answer_strip instead of answer_data.
+ * Begins a response and forgets the previous one. With `strip` the stream goes
+ * to answer_strip instead of answer_data.
  */
 void answer_begin(struct answer *a, enum answer_kind kind, bool strip);
 
-/* The next bytes; any number. */
+/* Reads the next n bytes, which may be cut anywhere. */
 void answer_data(struct answer *a, const void *bytes, size_t n);
 
 /*
@@ -79,49 +80,50 @@ void answer_data(struct answer *a, const void *bytes, size_t n);
  */
 bool answer_started(const struct answer *a);
 
-/* Events with data so far, from the first token on, the last one as it ends. */
+/* Counts the events with data that have ended, from the first token on. */
 uint64_t answer_events(const struct answer *a);
 
 /*
- * Did the engine report a failure? An object with an `error` that is not null,
- * of type (or object) "error", or of type "response.failed".
+ * Did the engine report a failure? It does so by an object with an `error` that
+ * is not null, of type (or object) "error", or of type "response.failed".
  */
 bool answer_failed(const struct answer *a);
 
 /*
- * The id of the answer, or of the conversation that it belongs to, as soon as
- * it has been read; false: none so far. It lies in *id until the next call that
- * changes `a`. An id of more than OBJECT_ID_MAX bytes, or with an escape or a
- * question mark at its end, is none.
+ * Finds the id of the answer, or of its conversation, as soon as it has been
+ * read; false: none so far. *id is valid until the next call that changes `a`.
+ * An id of more than OBJECT_ID_MAX bytes or with an escape is ignored.
  */
 bool answer_id(const struct answer *a, enum object_id which, const char **id,
     size_t *n);
 
 /*
- * The response has ended, whole or not. Writes kind, prompt_tokens,
- * cached_tokens and completion_tokens of the report, and adds the flags
- * KVR_REPORT_STREAM and, after a failure, KVR_REPORT_NO_EVIDENCE. The rest of
- * the report, including `size`, is the caller's. When stripping, call
- * answer_flush before.
+ * Ends the response, whole or not. Writes kind, prompt_tokens, cached_tokens
+ * and completion_tokens of the report, and adds the flags KVR_REPORT_STREAM
+ * and, after a failure, KVR_REPORT_NO_EVIDENCE. The caller fills the rest of
+ * the report, including `size`. When stripping, call answer_flush before.
  */
 void answer_end(struct answer *a, struct kvr_report *report);
 
 /*
- * As answer_data, for streams whose usage was requested by the proxy only:
- * writes to `out` all but whole events that have usage and an empty list of
- * choices. `out` has room for answer_held(a) + n bytes and does not overlap
- * `bytes`; returns the number of bytes written.
+ * Reads as answer_data does, and writes all but usage to `out`, if only the
+ * proxy has requested the usage of the stream. An event with usage and no
+ * choice is left out, whether its list is empty, null or missing. One with a
+ * choice or an error loses its member `usage` and is otherwise the same. `out`
+ * has room for answer_held(a) + n bytes and does not overlap `bytes`. Returns
+ * the number of bytes written.
  *
  * Only the current event is held back, at most ANSWER_HELD_MAX bytes of it,
- * and only until it is certain to stay: at the latest when its first choice
- * begins. Longer events pass, as do all when memory is short.
+ * until it ends: no client can use a part of it. Data that cannot become an
+ * object is not held. Longer events pass, as do all when memory is short.
  */
 size_t answer_strip(struct answer *a, const void *bytes, size_t n, void *out);
-/* How many bytes are held back now. */
+/* Returns how many bytes are held back now. */
 size_t answer_held(const struct answer *a);
 /*
- * The stream has ended: writes what is held, unless it is such an event without
- * its empty line. Room for answer_held(a); returns the number written.
+ * Ends the stream: writes the bytes that are held, unless they are an event to
+ * be left out that lacks its empty line. `out` has room for answer_held(a)
+ * bytes. Returns the number of bytes written.
  */
 size_t answer_flush(struct answer *a, void *out);
 

@@ -18,7 +18,7 @@ static const char field[] = "data";
 static const unsigned char byte_order_mark[] = { 0xef, 0xbb, 0xbf };
 enum { FIELD = sizeof(field) - 1, MARK = sizeof(byte_order_mark) };
 
-/* The end of the current line, or of the piece. */
+/* Finds the end of the current line, or of the piece. */
 static const char *
 line_end(struct events_piece *piece)
 {
@@ -43,7 +43,7 @@ is_mark(struct events *e, const char *at)
 		e->mark++;
 		return true;
 	}
-	/* Half a mark: the line has begun with something else. */
+	/* After half a mark the line has begun with something else. */
 	if (e->mark > 0)
 		e->place = REST;
 	e->mark = MARK;

@@ -15,8 +15,8 @@ struct parts {
 	view_take *take;        /* NULL: the text is only checked */
 	void *context;
 	struct view key;
-	uint64_t value;         /* where it begins */
-	bool open;              /* it has begun */
+	uint64_t value;         /* the offset of the current value */
+	bool open;              /* a value has begun */
 	unsigned char kept[JSON_NUMBER_MOST];
 };
 
@@ -100,7 +100,7 @@ text_read(const char *text, size_t n, view_take *take, void *context)
 	p.open = false;
 	json_reader_begin_raw(&p.reader, &calls, &p, p.kept, sizeof(p.kept));
 	json_reader_data(&p.reader, text, n);
-	/* A number ends only there. */
+	/* A blank ends a number. */
 	json_reader_data(&p.reader, " ", 1);
 	return json_reader_whole(&p.reader);
 }

@@ -20,28 +20,31 @@ struct view {
 	size_t n;
 };
 
-/* False: the rest is not wanted. Elements of a list have no key. */
+/*
+ * Takes a part; returns false if the rest is not wanted. The key of an element
+ * of a list is empty.
+ */
 typedef bool view_take(void *context, struct view key, struct view value);
 
 /*
- * Takes the members of an object, or the elements of a list. False: it is
- * neither, is broken, or was not wanted to its end.
+ * Passes the members of an object, or the elements of a list, to `take`. False:
+ * the value is neither, is broken, or was not wanted to its end.
  */
 bool view_parts(struct view v, view_take *take, void *context);
 
-/* Without the blanks around it. */
+/* Returns the text without the blanks around it. */
 struct view view_trim(const char *text, size_t n);
-/* Is it one value, to its end? */
+/* Is the view exactly one value? */
 bool view_is_whole(struct view v);
 bool view_is_object(struct view v);
 bool view_is_list(struct view v);
 bool view_is_string(struct view v);
 bool view_is_null(struct view v);
-/* Of a string, without its quotes. */
+/* Returns a string without its quotes. */
 struct view view_inside(struct view v);
-/* Is it this? Of a key, or of view_inside. */
+/* Is a key, or the inside of a string, this text? */
 bool view_is(struct view v, const char *text);
-/* A whole number below 2^32; false: it is not. */
+/* Reads a whole number below 2^32; false: it is not one. */
 bool view_number(struct view v, size_t *number);
 
 #endif

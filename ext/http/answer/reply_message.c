@@ -3,8 +3,8 @@
  * reply_message.c - see reply_message.h.
  *
  * An event that lies whole in a piece is read there. One that is cut is
- * gathered first, as is a response that is not a stream: so what is read is
- * always whole, and where it was cut cannot matter.
+ * gathered first, as is a response that is not a stream. reply_read therefore
+ * gets whole texts only, and the cuts cannot matter.
  */
 #include "reply_parts.h"
 
@@ -74,7 +74,7 @@ on_data(struct reply *r, const struct events_part *part)
 	r->has_data = true;
 }
 
-/* The event, or the response, has come. */
+/* The event, or the response, is complete. */
 static void
 read_it(struct reply *r)
 {
@@ -83,7 +83,7 @@ read_it(struct reply *r)
 	if (r->line != NULL) {
 		reply_read(r, r->line, r->n_line);
 	} else if (r->has_data) {
-		/* Reading may free what is kept. */
+		/* reply_read may free all that `r` holds. */
 		memset(&r->event, 0, sizeof(r->event));
 		r->kept -= event.length;
 		reply_read(r, (char *)event.data, event.length);

@@ -8,14 +8,14 @@
  *                          |                   v
  *   prompt of turn n  +  reply_append  ==  begin of the prompt of turn n+1
  *
- * The next request of a chat carries what the engine has said: as a message
+ * The next request of a chat carries the engine's answer: as a message
  * (chat/completions), as items of its input (responses), as a list of blocks
  * (messages), as text after the prompt (completions). The engine has all of it
  * in its cache already. Once the response has passed, reply_append writes the
  * bytes that body.h will make of it, so that a lease can be extended by them:
  *
  *   struct reply *r = reply_new();
- *   if (facts.extends)                                 of the request's body
+ *   if (facts.extends)                                 body_facts, request
  *           reply_begin(r, endpoint, kind, most);
  *   reply_data(r, piece, n);  ...                      as answer_data
  *   if (reply_end(r) == REPLY_WHOLE) {
@@ -27,19 +27,19 @@
  *           }
  *   }
  *
- * How. The message is put together as JSON, from texts that stay escaped as
- * they came:
+ * The message is put together as JSON, from texts that stay escaped as they
+ * came:
  *
  *   data: {"choices":[{"delta":{"content":"a\ud83d"}}]}      a\ud83d
  *   data: {"choices":[{"delta":{"content":"\ude00"}}]}             \ude00
  *   [{"role":"assistant","content":"a\ud83d\ude00"}]  --> body_message_begin
  *
- * and read by the reader of requests. So there is one code that makes prompts
- * of messages, and what a client sends back unchanged is exact by construction:
- * also in another order of keys, with other escapes, with null or "" where
- * there was nothing, with text as a string or as a list.
+ * The reader of requests then reads it. One piece of code makes prompts of
+ * messages, so a message that a client sends back unchanged is exact by
+ * construction: also in another order of keys, with other escapes, with null or
+ * "" where there was nothing, with text as a string or as a list.
  *
- * What counts:
+ * These members are kept:
  *
  *   chat/completions  choices[0].message: content, tool_calls, function_call,
  *                     refusal, reasoning_content, reasoning; in streams its
@@ -51,22 +51,22 @@
  *   messages          content; in streams the content blocks; the pieces of
  *                     partial_json are the input of a tool
  *
- * Where a client rewrites, the prompt of its next turn agrees up to there, and
- * the rest of what was appended leaves the cache unused:
+ * Where a client rewrites the message, the prompt of its next turn agrees up to
+ * that point, and the appended blocks behind it are never used:
  *   - numbers in the input of a tool (messages) keep their text: 1.0 that comes
  *     back as 1 is another one. Space and escapes do not count there;
  *   - `arguments` is a string: each byte of it counts;
- *   - text that is trimmed, shortened or summarized;
- *   - a message continued by the client: the request ended with one of role
- *     assistant. Then nothing is kept, see body_facts.extends.
- * Of several choices (n > 1) nothing is kept: the client chooses.
+ *   - text may be trimmed, shortened or summarized.
+ * Nothing is kept if the answer continues a message of role assistant, with
+ * which the request ended (see body_facts.extends), or if the client chooses
+ * among several choices (n > 1).
  *
  * A response that ends early, breaks, fails, or is longer than `most` is not
  * kept; one that was cut by max_tokens is. It is never delayed or changed.
  *
- * Memory: of a stream, its message, and an event which several pieces share; of
- * JSON, all of it; at most `most`, and the same once more while reply_append
- * reads it. Without memory nothing is kept.
+ * A reply holds the message of a stream and an event that several pieces share,
+ * or all of a JSON response: at most `most` bytes, and as many again while
+ * reply_append reads it. Without memory nothing is kept.
  */
 #ifndef KVROUTE_REPLY_MESSAGE_H
 #define KVROUTE_REPLY_MESSAGE_H
@@ -80,8 +80,8 @@
 #include "kvroute.h"
 
 enum {
-	REPLY_MOST = 256 << 10, /* a good `most`: it is read at once */
-	REPLY_CALLS = 256 /* of tools in a message; more: too long */
+	REPLY_MOST = 256 << 10, /* a good `most`: a message is read at once */
+	REPLY_CALLS = 256 /* calls of tools in a message; more: too long */
 };
 
 enum reply_outcome {
@@ -89,7 +89,7 @@ enum reply_outcome {
 	REPLY_NONE,     /* no message in it, or another endpoint */
 	REPLY_CUT,      /* it has ended early, or is not valid JSON */
 	REPLY_FAILED,   /* an error of the engine */
-	REPLY_SEVERAL,  /* choices */
+	REPLY_SEVERAL,  /* it has several choices */
 	REPLY_TOO_LONG,
 	REPLY_NO_MEMORY
 };
@@ -99,26 +99,24 @@ struct reply;
 struct reply *reply_new(void); /* NULL: no memory */
 void reply_free(struct reply *r);
 
-/*
- * Begins a response and forgets the previous one. most: bytes that it may keep.
- */
+/* Begins a response, which may keep `most` bytes; forgets the previous one. */
 void reply_begin(struct reply *r, enum endpoint endpoint,
     enum answer_kind kind, size_t most);
-/* The next bytes; any number. Costs nothing once the outcome is known. */
+/* Reads the next bytes. It costs nothing once the outcome is known. */
 void reply_data(struct reply *r, const void *bytes, size_t n);
-/* How many bytes it has allocated now. */
+/* Returns how many bytes the reply has allocated now. */
 size_t reply_bytes(const struct reply *r);
-/* The response has ended. Is there a message to append? */
+/* Ends the response; REPLY_WHOLE: there is a message to append. */
 enum reply_outcome reply_end(struct reply *r);
 /*
- * After reply_end: appends the message to p, which is the prompt of the
- * request, by b, which forgets its last body. *bytes (may be NULL): how many.
- * Unless it returns REPLY_WHOLE, nothing was appended, except that without
- * memory p may have a part and must be thrown away.
+ * After reply_end: appends the message to p, the prompt of the request, by b,
+ * which forgets its last body. *bytes (NULL is allowed) is the length appended.
+ * Unless it returns REPLY_WHOLE, nothing was appended, except that after
+ * REPLY_NO_MEMORY p may have a part and must be thrown away.
  */
 enum reply_outcome reply_append(struct reply *r, struct body *b,
     struct kvr_prompt *p, uint64_t *bytes);
-/* Frees what was kept. The next begin does so, too. */
+/* Frees all that was kept. The next begin does so, too. */
 void reply_forget(struct reply *r);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* reply_parts.c - the memory of a reply: within its bound, or none. */
+/* reply_parts.c - the memory of a reply, which is freed beyond its bound. */
 #include "reply_parts.h"
 
 #include <stdlib.h>

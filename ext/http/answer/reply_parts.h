@@ -6,9 +6,9 @@
  *   reply_read.c     an event, or the whole response -> parts
  *   reply_write.c    parts -> the message, as JSON
  *   reply_json.c     where values are in a JSON text
- *   reply_parts.c    memory: what is kept, and what is not
+ *   reply_parts.c    the memory of parts, within `most`
  *
- * All texts of parts are as they are between the quotes of a JSON string.
+ * All texts of parts stay as they were between the quotes of a JSON string.
  */
 #ifndef KVROUTE_REPLY_PARTS_H
 #define KVROUTE_REPLY_PARTS_H
@@ -29,7 +29,7 @@ enum reply_part_kind {
 };
 struct reply_part {
 	enum reply_part_kind kind;
-	size_t index; /* by which the events of a stream name it */
+	size_t index; /* the events of a stream name the part by it */
 	struct hold name, text, raw;
 };
 
@@ -37,10 +37,10 @@ struct reply {
 	enum endpoint endpoint;
 	enum answer_kind kind;
 	size_t most, kept;      /* bytes */
-	enum reply_outcome why; /* nothing more is kept; else REPLY_WHOLE */
-	bool some;              /* of a message has come */
-	bool done;              /* it has ended */
-	bool over;              /* and so has the stream */
+	enum reply_outcome why; /* REPLY_WHOLE, or why nothing is kept */
+	bool some;              /* a part of a message has come */
+	bool done;              /* the message has ended */
+	bool over;              /* the stream has ended */
 
 	/* The current event, or all of a JSON response. */
 	struct events events;
@@ -59,14 +59,14 @@ struct reply {
 	struct hold message;    /* as JSON */
 };
 
-/* The first reason counts; what was kept is freed. */
+/* Frees all that was kept; the first reason stays. */
 void reply_drop(struct reply *r, enum reply_outcome why);
-/* Within `most`. */
+/* Appends to h, one of r's own, within `most`; else drops the reply. */
 void reply_keep(struct reply *r, struct hold *h, const void *bytes, size_t n);
 
-/* One event of a stream, or the response. */
+/* Reads one event of a stream, or the whole response. */
 void reply_read(struct reply *r, const char *text, size_t n);
-/* Makes the message of the parts. */
+/* Makes the message from the parts. */
 void reply_write(struct reply *r);
 
 #endif

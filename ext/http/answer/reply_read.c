@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * reply_read.c - what each endpoint's responses and events mean.
+ * reply_read.c - reads the responses and events of each endpoint.
  *
  *   chat/completions  { choices: [ { index, message, finish_reason } ] }
  *                     delta instead of message in streams
@@ -13,15 +13,15 @@
  *                     { type: content_block_delta, index, delta }
  *                     { type: message_stop }
  *
- * A message of a response that is no stream is kept as it is, as one value.
- * Keys written with escapes are unknown here.
+ * The message of a response that is not a stream is kept as it is, as one
+ * value. Keys written with escapes are ignored.
  */
 #include "reply_parts.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* A value by its key; the last one of that name. Empty: there is none. */
+/* A key, and its last value in an object; empty if the key is missing. */
 struct wanted {
 	const char *key;
 	struct view value;
@@ -44,7 +44,7 @@ member_take(void *context, struct view key, struct view value)
 	return true;
 }
 
-/* False: no object, or broken. */
+/* Finds the values of several keys; false: not an object, or broken. */
 static bool
 members_find(struct view object, struct wanted *wanted, size_t n)
 {
@@ -74,7 +74,7 @@ view_keep(struct reply *r, struct hold *h, struct view v)
 	reply_keep(r, h, v.at, v.n);
 }
 
-/* A string or null; anything else is not understood. */
+/* Keeps a string, ignores null; anything else drops the reply. */
 static void
 keep_text(struct reply *r, struct hold *h, struct view v)
 {
@@ -114,7 +114,7 @@ part_add(struct reply *r, enum reply_part_kind kind, size_t index)
 	return p;
 }
 
-/* The last one of this index, or NULL. */
+/* Returns the last part of this index, or NULL. */
 static struct reply_part *
 part_of(struct reply *r, struct view index)
 {
@@ -130,7 +130,7 @@ part_of(struct reply *r, struct view index)
 
 /* ----------------------------------------------------------------- chat --- */
 
-/* A name comes whole, once. */
+/* A later name replaces an earlier one; arguments are joined. */
 static void
 chat_function(struct reply *r, struct reply_part *part, struct view function)
 {
@@ -175,7 +175,7 @@ chat_call(void *context, struct view key, struct view call)
 	return r->why == REPLY_WHOLE;
 }
 
-/* The first reason counts, also where `take` has one. */
+/* Drops a broken list, unless `take` has given a reason before. */
 static void
 elements_take(struct reply *r, struct view list, view_take *take,
     void *context)
@@ -217,7 +217,7 @@ chat_delta(struct reply *r, struct view delta)
 	}
 }
 
-/* The only choice of a response, or a piece of it. */
+/* Reads the only choice of a response, or a piece of it. */
 static void
 choice_read(struct reply *r, struct view it)
 {
@@ -296,7 +296,7 @@ item_take(void *context, struct view key, struct view it)
 	return r->why == REPLY_WHOLE;
 }
 
-/* In streams its items have come before, mostly. */
+/* Takes the output of the response, unless events have brought its items. */
 static void
 response_read(struct reply *r, struct view object)
 {
@@ -402,7 +402,7 @@ message_event(struct reply *r, struct view object, struct view type)
 		block_delta(r, e[0].value, e[2].value);
 }
 
-/* The message is its content, with what it is of. */
+/* Keeps the content of the message; reply_write.c adds the role. */
 static void
 message_read(struct reply *r, struct view content)
 {

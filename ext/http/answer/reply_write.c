@@ -9,9 +9,9 @@
  *   messages          [{"role":"assistant","content":[{"text":"..."},
  *                     {"input":{...},"name":"..."}]}]
  *
- * What is long comes first, in the order in which body.c writes it on at once.
- * The input of a tool (messages) came as JSON within strings. Its pieces are
- * joined, and decoded once.
+ * Long members come first, in the order in which body.c writes them on at once.
+ * The input of a tool (messages) came as JSON within strings. The pieces have
+ * been joined, and are decoded once.
  */
 #include "reply_parts.h"
 
@@ -20,8 +20,8 @@
 #include "body_string.h"
 
 /*
- * Not counted: what is kept is freed as soon as it has been written. The parts
- * stay if there is no memory, since callers go through them.
+ * The bytes do not count towards `most`: each part is freed as soon as it has
+ * been written. Without memory the parts stay, since callers go through them.
  */
 static void
 put_bytes(struct reply *r, const void *bytes, size_t n)
@@ -36,7 +36,7 @@ put_text(struct reply *r, const char *text)
 	put_bytes(r, text, strlen(text));
 }
 
-/* And frees it. */
+/* Writes the bytes of h and frees it. */
 static void
 put_hold(struct reply *r, struct hold *h)
 {
@@ -46,7 +46,7 @@ put_hold(struct reply *r, struct hold *h)
 	hold_free(h);
 }
 
-/* As a string; nothing if it is empty. */
+/* Writes a member with a string; nothing if it is empty. */
 static void
 put_member(struct reply *r, const char *key, struct hold *h)
 {
@@ -70,7 +70,7 @@ put_function(struct reply *r, struct reply_part *part)
 	put_text(r, "}");
 }
 
-/* The calls in the order of their indices, as clients keep them. */
+/* Returns the next index: calls are written in the order that clients keep. */
 static size_t
 next_part(const struct reply *r, size_t last, bool first)
 {
@@ -123,7 +123,7 @@ write_chat(struct reply *r)
 
 /* ------------------------------------------------------------- messages --- */
 
-/* What the string says. */
+/* Decodes a string that holds one JSON value, writes it and frees h. */
 static void
 put_decoded(struct reply *r, struct hold *h)
 {
@@ -140,7 +140,7 @@ put_decoded(struct reply *r, struct hold *h)
 	}
 	(void)string_decode(h->data, h->length, m->data + m->length,
 	    m->capacity - m->length, &written, &why);
-	/* One value: nothing that would end the object around it. */
+	/* More than one value could end the object around it. */
 	if (why != STRING_QUOTE || !view_is_whole(view_trim(
 	    (char *)m->data + m->length, written))) {
 		r->why = REPLY_CUT;
@@ -194,7 +194,7 @@ write_blocks(struct reply *r)
 
 /* ------------------------------------------------------------------ all --- */
 
-/* What came as one value. */
+/* Completes a message that came as one value. */
 static void
 write_value(struct reply *r, const char *before, const char *after)
 {

@@ -6,7 +6,8 @@
  * `message` or in its `response`.
  *
  *   ROOT --+-- usage ----> USAGE ----+-- prompt_tokens, ...     numbers
- *          |                 ^       +-- prompt_tokens_details,
+ *          |                 ^       +-- cached_tokens, ...     numbers
+ *          |                 |       +-- prompt_tokens_details,
  *          +-- message --+   |           input_tokens_details --> DETAILS
  *          +-- response -+-> INNER                                  |
  *          +-- timings --> TIMINGS -- cache_n, ...       cached_tokens
@@ -27,14 +28,20 @@ enum place {
 	FAILURE, TYPE, PROGRESS, NUMBER, KEPT_BY, ID
 };
 
+/* Marks the usage at the top of the object. */
+enum { OF_ROOT = 1 };
+
+#define NUMBER_MOST (UINT64_C(1) << 53)
+enum { EXPONENT_MOST = 99 };
+
 struct object {
 	struct object_facts facts;
 	struct finder finder;
 };
 
-/* Those of numbers and ids say which: enum usage_number or object_id. */
+/* `which` of a number is an enum usage_number, of an id an enum object_id. */
 static const struct finder_row rows[] = {
-	{ ROOT, "usage", USAGE, 0 },
+	{ ROOT, "usage", USAGE, OF_ROOT },
 	{ INNER, "usage", USAGE, 0 },
 	{ ROOT, "message", INNER, 0 },
 	{ ROOT, "response", INNER, 0 },
@@ -56,6 +63,10 @@ static const struct finder_row rows[] = {
 	{ USAGE, "completion_tokens", NUMBER, USAGE_COMPLETION },
 	{ USAGE, "input_tokens", NUMBER, USAGE_INPUT },
 	{ USAGE, "output_tokens", NUMBER, USAGE_OUTPUT },
+	{ USAGE, "cached_tokens", NUMBER, USAGE_FLAT },
+	{ USAGE, "num_cached_tokens", NUMBER, USAGE_FLAT },
+	{ USAGE, "prompt_cache_hit_tokens", NUMBER, USAGE_HIT },
+	{ USAGE, "prompt_cache_miss_tokens", NUMBER, USAGE_MISS },
 	{ USAGE, "cache_read_input_tokens", NUMBER, USAGE_READ },
 	{ USAGE, "cache_creation_input_tokens", NUMBER, USAGE_CREATED },
 	{ DETAILS, "cached_tokens", NUMBER, USAGE_CACHED },
@@ -72,23 +83,88 @@ is_text(const void *bytes, size_t n, const char *text)
 	return n == strlen(text) && memcmp(bytes, text, n) == 0;
 }
 
-/* If it is no number of tokens, it is ignored. */
+/*
+ * A decimal number as it is read: digits * 10^(zeros + scale). Zeros are added
+ * to the digits only when another digit follows.
+ */
+struct decimal {
+	uint64_t digits;
+	int zeros, scale;
+	bool some, large;
+};
+
+static void
+digit_add(struct decimal *d, char c)
+{
+	int i;
+
+	d->some = true;
+	if (c == '0') {
+		d->zeros++;
+		return;
+	}
+	for (i = 0; i <= d->zeros && d->digits <= NUMBER_MOST; i++)
+		d->digits *= 10;
+	d->digits += (uint64_t)(c - '0');
+	d->zeros = 0;
+	d->large |= d->digits > NUMBER_MOST;
+}
+
+/* Reads an exponent of JSON's grammar; false: it is absurd. */
+static bool
+exponent_add(struct decimal *d, const char *text, size_t n)
+{
+	const bool less = n > 0 && *text == '-';
+	size_t i = n > 0 && (*text == '-' || *text == '+');
+	int value = 0;
+
+	for (; i < n; i++) {
+		value = value * 10 + (text[i] - '0');
+		if (value > EXPONENT_MOST)
+			return false;
+	}
+	d->scale += less ? -value : value;
+	return true;
+}
+
+/* Reads a whole number, such as 640, 640.0 or 6.4e2, of JSON's grammar. */
+static bool
+number_read(const char *text, size_t n, uint64_t *value)
+{
+	struct decimal d = { 0, 0, 0, false, false };
+	bool fraction = false;
+	size_t i;
+
+	for (i = 0; i < n && text[i] != 'e' && text[i] != 'E'; i++) {
+		if (text[i] == '.')
+			fraction = true;
+		else if (text[i] < '0' || text[i] > '9')
+			return false;
+		else
+			digit_add(&d, text[i]);
+		d.scale -= fraction && text[i] != '.';
+	}
+	if (i < n && !exponent_add(&d, text + i + 1, n - i - 1))
+		return false;
+	if (!d.some || d.large)
+		return false;
+	for (d.scale += d.zeros; d.digits > 0 && d.scale > 0; d.scale--) {
+		d.digits *= 10;
+		if (d.digits > NUMBER_MOST)
+			return false;
+	}
+	*value = d.digits;
+	return d.digits == 0 || d.scale == 0;
+}
+
+/* Ignores a number that cannot be a number of tokens. */
 static void
 number_take(struct object *o, const struct found *v)
 {
-	const uint64_t most = UINT64_C(1) << 53;
-	uint64_t value = 0;
-	size_t i;
+	uint64_t value;
 
-	if (v->kind != FOUND_NUMBER)
+	if (v->kind != FOUND_NUMBER || !number_read(v->text, v->n, &value))
 		return;
-	for (i = 0; i < v->n; i++) {
-		if (v->text[i] < '0' || v->text[i] > '9')
-			return;
-		value = value * 10 + (uint64_t)(v->text[i] - '0');
-		if (value > most)
-			return;
-	}
 	o->facts.usage.number[v->which] = value;
 	o->facts.usage.known |= 1u << v->which;
 }
@@ -133,9 +209,12 @@ value_take(void *context, struct found *v)
 		return v->kind == FOUND_MAP;
 	case USAGE:
 		f->usage.seen |= v->kind == FOUND_MAP;
+		f->top_usage |= v->kind == FOUND_MAP && v->which == OF_ROOT;
 		break;
 	case CHOICES:
 		f->choices |= v->kind == FOUND_LIST;
+		f->some_choice |= v->kind != FOUND_LIST &&
+		    v->kind != FOUND_NULL;
 		break;
 	case CHOICE:
 		f->some_choice = true;
@@ -216,13 +295,18 @@ object_end(const struct object *o)
 
 /* -------------------------------------------------------------- numbers --- */
 
+/*
+ * The last event of Messages may repeat numbers of the first, or have 0 in
+ * their place.
+ */
 void
 usage_add(struct usage *sum, const struct usage *later)
 {
 	size_t i;
 
 	for (i = 0; i < USAGE_NUMBERS; i++)
-		if (later->known >> i & 1)
+		if ((later->known >> i & 1) != 0 &&
+		    (later->number[i] > 0 || (sum->known >> i & 1) == 0))
 			sum->number[i] = later->number[i];
 	sum->known |= later->known;
 	sum->seen |= later->seen;
@@ -240,36 +324,48 @@ prompt_tokens(const struct usage *u)
 {
 	const uint64_t *n = u->number;
 
-	if (has_number(u, USAGE_PROMPT))
+	if (n[USAGE_PROMPT] > 0)
 		return n[USAGE_PROMPT];
 	if (has_number(u, USAGE_INPUT))
 		return n[USAGE_INPUT] + (has_number(u, USAGE_CACHED) ? 0 :
 		    n[USAGE_READ] + n[USAGE_CREATED]);
+	if (has_number(u, USAGE_HIT) && has_number(u, USAGE_MISS))
+		return n[USAGE_HIT] + n[USAGE_MISS];
 	if (has_number(u, USAGE_TIMED_PROMPT) &&
 	    has_number(u, USAGE_TIMED_CACHE))
 		return n[USAGE_TIMED_PROMPT] + n[USAGE_TIMED_CACHE];
 	return 0;
 }
 
+/* Finds the first number above 0; false: the engine reports none of them. */
+static bool
+number_of(const struct usage *u, const enum usage_number *names, size_t n,
+    uint64_t *value)
+{
+	bool known = false;
+	size_t i;
+
+	*value = 0;
+	for (i = 0; i < n && *value == 0; i++) {
+		known |= has_number(u, names[i]);
+		*value = u->number[names[i]];
+	}
+	return known;
+}
+
 void
 usage_report(const struct usage *u, struct kvr_report *report)
 {
-	static const enum usage_number cached[] = { USAGE_CACHED, USAGE_READ,
-	    USAGE_TIMED_CACHE };
+	static const enum usage_number cached[] = { USAGE_CACHED, USAGE_FLAT,
+	    USAGE_HIT, USAGE_READ, USAGE_TIMED_CACHE };
 	static const enum usage_number output[] = { USAGE_COMPLETION,
 	    USAGE_OUTPUT, USAGE_TIMED_OUTPUT };
-	size_t i;
 
 	report->kind = u->seen ? KVR_REPORT_ABSENT : KVR_REPORT_NONE;
 	report->prompt_tokens = prompt_tokens(u);
-	report->cached_tokens = 0;
-	report->completion_tokens = 0;
-	for (i = 3; i-- > 0;) {
-		if (has_number(u, cached[i])) {
-			report->kind = KVR_REPORT_VALUE;
-			report->cached_tokens = u->number[cached[i]];
-		}
-		if (has_number(u, output[i]))
-			report->completion_tokens = u->number[output[i]];
-	}
+	if (number_of(u, cached, sizeof(cached) / sizeof(cached[0]),
+	    &report->cached_tokens))
+		report->kind = KVR_REPORT_VALUE;
+	(void)number_of(u, output, sizeof(output) / sizeof(output[0]),
+	    &report->completion_tokens);
 }

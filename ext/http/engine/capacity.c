@@ -27,13 +27,26 @@ capacity_kind_name(enum capacity_kind kind)
 	return "?";
 }
 
+uint64_t
+capacity_whole(const struct capacity *c)
+{
+	if (c->tokens == 0 || (c->offload_bytes > 0 && c->offload_tokens == 0))
+		return 0;
+	return c->tokens + c->offload_tokens;
+}
+
 void
 capacity_add(struct capacity *sum, const struct capacity *later)
 {
 	if (sum->kind == CAPACITY_OTHER)
 		sum->kind = later->kind;
-	if (sum->tokens == 0)
+	if (sum->tokens == 0) {
 		sum->tokens = later->tokens;
+		sum->offload_tokens = later->offload_tokens;
+		sum->offload_bytes = later->offload_bytes;
+	}
+	if (sum->ranks == 0)
+		sum->ranks = later->ranks;
 	if (sum->block_tokens == 0)
 		sum->block_tokens = later->block_tokens;
 	if (sum->sequences == 0)
@@ -80,12 +93,13 @@ capacity_data(struct capacity_reader *r, const void *bytes, size_t n)
 		info_data(&r->info, bytes, n);
 }
 
-void
+bool
 capacity_so_far(const struct capacity_reader *r, struct capacity *out)
 {
 	memset(out, 0, sizeof(*out));
 	if (r->form == CAPACITY_METRICS)
-		*out = r->metrics.found;
+		metrics_conclude(&r->metrics, out);
+	return out->tokens > 0 && r->metrics.over;
 }
 
 void
@@ -93,7 +107,7 @@ capacity_end(struct capacity_reader *r, struct capacity *out)
 {
 	memset(out, 0, sizeof(*out));
 	if (r->form == CAPACITY_METRICS)
-		*out = r->metrics.found;
+		metrics_conclude(&r->metrics, out);
 	else
 		info_end(&r->info, out);
 }

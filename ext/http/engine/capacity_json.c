@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * capacity_json.c - SGLang's server info and llama.cpp's properties, see
+ * capacity_json.c - reads SGLang's server info and llama.cpp's properties, see
  * capacity.h.
  *
  *   ROOT --+-- max_total_num_tokens, page_size, ...          numbers
@@ -10,13 +10,13 @@
  *                                                     token_capacity, and
  *                                                     token_capacity_swa
  *
- * What a rank says about itself precedes what its server says.
+ * The facts of a rank precede those of its server.
  */
 #include "capacity_in.h"
 
 #include <string.h>
 
-/* Those of numbers say which, those of names how much they count. */
+/* `which` of a number is an enum info_number, of a name its precedence. */
 static const struct finder_row rows[] = {
 	{ INFO_ROOT, "max_total_num_tokens", INFO_NUMBER, INFO_TOKENS },
 	{ INFO_ROOT, "page_size", INFO_NUMBER, INFO_PAGE },
@@ -29,6 +29,11 @@ static const struct finder_row rows[] = {
 	{ INFO_MEMORY, "token_capacity", INFO_NUMBER, INFO_STATE_ROOM },
 	{ INFO_MEMORY, "token_capacity_swa", INFO_NUMBER,
 	    INFO_STATE_WINDOWS },
+	{ INFO_MEMORY, "kvcache", INFO_DECIMAL, INFO_GB },
+	{ INFO_ROOT, "enable_hierarchical_cache", INFO_FLAG, 0 },
+	{ INFO_ROOT, "hicache_ratio", INFO_DECIMAL, INFO_RATIO },
+	{ INFO_ROOT, "hicache_size", INFO_DECIMAL, INFO_HOST_GB },
+	{ INFO_ROOT, "dp_size", INFO_NUMBER, INFO_RANKS },
 	{ INFO_STATE, "page_size", INFO_NUMBER, INFO_STATE_PAGE },
 	{ INFO_STATE, "max_running_requests", INFO_NUMBER,
 	    INFO_STATE_RUNNING },
@@ -57,7 +62,7 @@ model_take(struct info *o, const struct found *v)
 	o->model_rank = v->which;
 }
 
-/* An element of the list. Older servers have one state, not a list of them. */
+/* Takes one state. Older servers publish one state instead of a list. */
 static void
 state_take(struct info *o, struct found *v)
 {
@@ -93,6 +98,13 @@ value_take(void *context, struct found *v)
 	case INFO_MODEL:
 		model_take(o, v);
 		break;
+	case INFO_DECIMAL:
+		if (v->kind == FOUND_NUMBER)
+			o->decimals[v->which] = capacity_decimal(v->text, v->n);
+		break;
+	case INFO_FLAG:
+		o->tiered = v->kind == FOUND_BOOLEAN && v->n == 1;
+		break;
 	case INFO_MEMORY:
 		break;
 	}
@@ -118,7 +130,7 @@ info_data(struct info *o, const char *bytes, size_t n)
 
 /* -------------------------------------------------------------- result --- */
 
-/* The first that is known, and is not above `most`. */
+/* Returns the first number that is known, or 0 if that is above `most`. */
 static uint64_t
 first_of(const struct info *o, const enum info_number *numbers, size_t n,
     uint64_t most)
@@ -132,6 +144,24 @@ first_of(const struct info *o, const enum info_number *numbers, size_t n,
 	return 0;
 }
 
+/* The host's memory has its own size, or a ratio to the engine's. */
+static void
+offload_take(const struct info *o, struct capacity *out)
+{
+	const double *d = o->decimals;
+	double tokens = 0;
+
+	if (!o->tiered || out->tokens == 0)
+		return;
+	out->offload_bytes = (uint64_t)(d[INFO_HOST_GB] * 1e9);
+	if (d[INFO_HOST_GB] > 0 && d[INFO_GB] > 0)
+		tokens = (double)out->tokens * d[INFO_HOST_GB] / d[INFO_GB];
+	else if (d[INFO_HOST_GB] == 0)
+		tokens = (double)out->tokens * d[INFO_RATIO];
+	if (tokens < (double)CAPACITY_TOKENS_MAX)
+		out->offload_tokens = (uint64_t)tokens;
+}
+
 void
 info_end(struct info *o, struct capacity *out)
 {
@@ -140,7 +170,7 @@ info_end(struct info *o, struct capacity *out)
 	    INFO_PAGE }, sequences[] = { INFO_STATE_SEQUENCES,
 	    INFO_STATE_RUNNING, INFO_RUNNING, INFO_SLOTS };
 
-	/* Or there is no such rank. */
+	/* The text is broken, or lacks the wanted rank. */
 	if (!finder_end(&o->finder) || (o->rank > 0 && !o->has_state))
 		return;
 	out->tokens = first_of(o, tokens, 3, CAPACITY_TOKENS_MAX);
@@ -151,6 +181,9 @@ info_end(struct info *o, struct capacity *out)
 	if (out->tokens != 0) {
 		out->kind = CAPACITY_SGLANG;
 		out->window_tokens = o->numbers[INFO_STATE_WINDOWS];
+		out->ranks = (uint32_t)(o->numbers[INFO_RANKS] <
+		    CAPACITY_RANKS_MAX ? o->numbers[INFO_RANKS] : 0);
+		offload_take(o, out);
 	} else if (o->numbers[INFO_SLOTS] != 0) {
 		out->kind = CAPACITY_LLAMA;
 	}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * capacity_metrics.c - vLLM's capacity in a text for Prometheus, see
+ * capacity_metrics.c - reads vLLM's capacity from a text for Prometheus, see
  * capacity.h.
  *
  *   # HELP vllm:cache_config_info ...
@@ -8,16 +8,18 @@
  *   vllm:cache_config_info{block_size="16",engine="0",...} 1.0
  *
  * Lines of other metrics are passed over, except for the name of the model. A
- * line counts at its LF, so one that is cut never does. Of several lines of a
- * rank the first one with a capacity counts.
+ * line counts at its LF, so a cut line never counts. If a rank has several
+ * lines, the first one with a capacity counts. Each line has the blocks of all
+ * ranks.
  */
 #include "capacity_in.h"
 
 #include <string.h>
 
 static const char prefix[] = "vllm:";
+#define GIB 1073741824.0
 
-/* Metrics of vLLM have labels. */
+/* Is the line wanted? All metrics of vLLM have labels. */
 static bool
 on_name(void *context, const char *name, size_t n, bool labels)
 {
@@ -29,6 +31,7 @@ on_name(void *context, const char *name, size_t n, bool labels)
 	if (vllm)
 		m->found.kind = CAPACITY_VLLM;
 	m->line.config = vllm && samples_is(name, n, "vllm:cache_config_info");
+	m->over |= m->taken && !m->line.config;
 	return m->line.config || (vllm && m->found.model[0] == '\0');
 }
 
@@ -56,6 +59,11 @@ on_label(void *context, const char *name, size_t n_name, const char *value,
 		l->block = value_number(value, n, CAPACITY_BLOCK_MAX);
 	} else if (samples_is(name, n_name, "kv_cache_size_tokens")) {
 		l->tokens = value_number(value, n, CAPACITY_TOKENS_MAX);
+	} else if (samples_is(name, n_name, "prefix_match_unit")) {
+		l->unit = value_number(value, n, CAPACITY_BLOCK_MAX);
+	} else if (samples_is(name, n_name, "kv_offloading_size")) {
+		l->host_bytes = n > SAMPLES_VALUE_MAX ? 0 : (uint64_t)
+		    (capacity_decimal(value, n) * GIB);
 	} else if (samples_is(name, n_name, "mamba_block_size")) {
 		l->states = !samples_is(value, n, "None");
 	} else if (samples_is(name, n_name, "sliding_window")) {
@@ -66,50 +74,93 @@ on_label(void *context, const char *name, size_t n_name, const char *value,
 	}
 }
 
-/* The line of the wanted rank. */
 static void
-take_line(struct metrics *m)
+rank_note(struct metrics *m, const struct metrics_line *l)
 {
-	const struct metrics_line *l = &m->line;
-	/* Neither factor is above 2^40 and 2^20, so this does not overflow. */
-	uint64_t product = l->blocks * l->block;
+	uint64_t *word = &m->seen[l->rank / 64 % RANKS_SEEN];
 
-	if (product > CAPACITY_TOKENS_MAX)
-		product = 0;
-	m->found.tokens = l->tokens;
-	if (l->tokens == 0 && !l->states)
-		m->found.tokens = product;
-	m->found.window = m->found.tokens > 0 ? (uint32_t)l->window : 0;
-	m->product = l->states ? 0 : product;
-	m->block = l->block;
+	if (l->rank >= 64 * RANKS_SEEN || (*word >> l->rank % 64 & 1) != 0)
+		return;
+	*word |= UINT64_C(1) << l->rank % 64;
+	if (m->lines == 0)
+		m->blocks = l->blocks;
+	m->apart |= l->blocks != m->blocks;
+	m->lines++;
+	m->top = l->rank > m->top ? l->rank : m->top;
 }
 
-/* One block of the pool may be reserved. */
-static bool
-is_near(const struct metrics *m, uint64_t product)
-{
-	const uint64_t tokens = m->found.tokens;
-
-	return (product > tokens ? product - tokens : tokens - product) <=
-	    m->block;
-}
-
-/* The line is whole. num_gpu_blocks of vLLM 0.32 is the sum over ranks. */
+/* The line is whole: takes it if it is the wanted rank's. */
 static void
 on_number(void *context, const char *text, size_t n)
 {
 	struct metrics *m = context;
 	const struct metrics_line *l = &m->line;
+	const bool first = !m->taken || (m->mine.tokens == 0 &&
+	    m->mine.blocks * m->mine.block == 0);
 
 	if (n == 0 || *text != '1' || !l->config || l->other_rank)
 		return;
-	if (l->rank >= m->ranks)
-		m->ranks = l->rank + 1;
-	if (l->rank == m->rank && m->found.tokens == 0)
-		take_line(m);
-	m->found.block_tokens = m->found.tokens > 0 && m->product > 0 &&
-	    (is_near(m, m->product) || is_near(m, m->product / m->ranks)) ?
-	    (uint32_t)m->block : 0;
+	rank_note(m, l);
+	if (l->rank == m->rank && first) {
+		m->taken = true;
+		m->mine = *l;
+	}
+}
+
+/* Are the numbers equal but for one block, which may be reserved? */
+static bool
+is_near(uint64_t a, uint64_t b, uint64_t block)
+{
+	return (a > b ? a - b : b - a) <= block;
+}
+
+/* Returns how many ranks share the blocks of a line. */
+static uint64_t
+sharers_of(const struct metrics *m)
+{
+	return m->apart || m->lines == 0 ? 1 : m->lines;
+}
+
+/* Returns the blocks of one rank, in tokens; 0: not known. */
+static uint64_t
+product_of(const struct metrics *m)
+{
+	/* Neither factor is above 2^40 and 2^20, so this does not overflow. */
+	const uint64_t all = m->mine.blocks * m->mine.block;
+
+	if (m->mine.states || all > CAPACITY_TOKENS_MAX)
+		return 0;
+	return m->mine.blocks / sharers_of(m) * m->mine.block;
+}
+
+/* Returns the block that hits are rounded to; 0: the sizes do not agree. */
+static uint64_t
+block_of(const struct metrics *m, uint64_t product)
+{
+	const struct metrics_line *l = &m->mine;
+
+	if (l->unit > 0)
+		return l->unit;
+	return product > 0 && (l->tokens == 0 ||
+	    is_near(l->tokens, product, l->block) ||
+	    is_near(l->tokens, l->blocks * l->block, l->block)) ? l->block : 0;
+}
+
+void
+metrics_conclude(const struct metrics *m, struct capacity *out)
+{
+	const uint64_t product = product_of(m);
+
+	*out = m->found;
+	if (!m->taken)
+		return;
+	out->ranks = m->lines == m->top + 1 ? (uint32_t)m->lines : 0;
+	out->tokens = m->mine.tokens > 0 ? m->mine.tokens : product;
+	if (out->tokens == 0)
+		return;
+	out->block_tokens = (uint32_t)block_of(m, product);
+	out->window = (uint32_t)m->mine.window;
+	out->offload_bytes = m->mine.host_bytes;
 }
 
 void

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* capacity_text.c - numbers and names as engines write them. */
+/* capacity_text.c - reads numbers and names as engines write them. */
 #include "capacity_in.h"
+
+#define CAPACITY_DECIMAL_MOST 1e9
 
 uint64_t
 capacity_number(const char *digits, size_t n, uint64_t most)
@@ -16,6 +18,28 @@ capacity_number(const char *digits, size_t n, uint64_t most)
 			return 0;
 	}
 	return value;
+}
+
+double
+capacity_decimal(const char *text, size_t n)
+{
+	double value = 0, place = 1;
+	bool point = false, digit = false;
+	size_t i;
+
+	for (i = 0; i < n; i++) {
+		if (text[i] == '.' && !point) {
+			point = true;
+			continue;
+		}
+		if (text[i] < '0' || text[i] > '9')
+			return 0;
+		digit = true;
+		place /= point ? 10 : 1;
+		value = point ? value + (text[i] - '0') * place :
+		    value * 10 + (text[i] - '0');
+	}
+	return digit && value < CAPACITY_DECIMAL_MOST ? value : 0;
 }
 
 /* Control characters have no place in a log or a table. */

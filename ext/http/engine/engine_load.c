@@ -8,7 +8,7 @@
 enum figure { RUNNING, WAITING, USAGE, FIGURES };
 
 static const struct {
-	const char *name; /* with '_' for ':' */
+	const char *name; /* ':' is written '_' */
 	enum figure is;
 } names[] = {
 	{ "vllm_num_requests_running", RUNNING },
@@ -27,8 +27,9 @@ static const struct {
 };
 
 struct sum {
-	double apart, together; /* sum; largest of those that are the same */
-	uint32_t samples;       /* in `apart` */
+	double apart;           /* the sum of the samples that add up */
+	uint32_t samples;       /* their number */
+	double together;        /* the largest of the samples that do not */
 	bool has_together;
 };
 
@@ -39,17 +40,17 @@ struct sample {
 	double value;
 };
 
-/* Of the ranks of an engine that is one worker; those above share sums. */
+/* The columns of an engine that is one worker; ranks above share them. */
 enum { RANKS_ADDED = 64 };
 
-/* Only lists of iterations begin with this. */
+/* The first byte of a list of iterations. */
 enum { LIST_BEGINS = '[' };
 
 struct load_reader {
 	bool begun, is_list;
 	struct iterations list;
 	struct samples samples;
-	struct sample sample;   /* the line at hand */
+	struct sample sample;   /* the current line */
 	uint32_t ranks, columns;
 	bool named;             /* a label names a rank */
 	struct sum sums[];      /* [FIGURES][columns] */
@@ -79,7 +80,7 @@ figure_of(const char *name, size_t n)
 	return FIGURES;
 }
 
-/* A rank; UINT32_MAX: it is none. */
+/* Reads a rank; UINT32_MAX: it is not a number. */
 static uint32_t
 rank_of(const char *digits, size_t n)
 {
@@ -179,13 +180,13 @@ load_reader_free(struct load_reader *r)
 	free(r);
 }
 
-/* Its first byte, behind blanks, says which form it is. */
+/* The first byte behind blanks decides between the two forms. */
 void
 load_reader_data(struct load_reader *r, const void *bytes, size_t n)
 {
 	const char *at = bytes, *const end = at + n;
 
-	while (!r->begun && at < end && (load_is_blank(*at) || *at == '\n'))
+	while (!r->begun && at < end && (samples_is_blank(*at) || *at == '\n'))
 		at++;
 	if (at == end)
 		return;
@@ -226,7 +227,7 @@ samples_of(const struct sum *s)
 	return s->samples + s->has_together;
 }
 
-/* Of a worker: of its own rank, or of all if it is the whole engine. */
+/* Returns the sum of a worker's rank, or of all ranks of one worker. */
 static struct sum
 sum_of(const struct load_reader *r, enum figure f, uint32_t rank)
 {
@@ -251,7 +252,7 @@ requests_of(const struct sum *s, uint32_t share)
 	return n < LOAD_REQUESTS_MOST ? (uint32_t)n : LOAD_REQUESTS_MOST;
 }
 
-/* The mean of what adds up for requests. */
+/* Requests add up; the usage is the mean of its samples. */
 static double
 usage_of(const struct sum *s)
 {

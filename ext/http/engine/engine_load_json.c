@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * engine_load_json.c - TensorRT-LLM's list of iterations, see engine_load.h.
+ * engine_load_json.c - reads TensorRT-LLM's iterations, see engine_load.h.
  *
  *   LIST --> ONE --+-- numActiveRequests, numQueuedRequests
  *                  +-- kvCacheStats --> CACHE
  *                                         usedNumBlocks, maxNumBlocks
  *
- * The last iteration that says how many requests are active counts, if the list
- * is whole.
+ * If the list is whole, the last iteration with a number of active requests
+ * counts.
  */
 #include "engine_load_in.h"
 
@@ -24,7 +24,7 @@ static const struct finder_row rows[] = {
 	{ CACHE, "maxNumBlocks", NUMBER, ITERATION_BLOCKS }
 };
 
-/* An element of the list, or its end. */
+/* An element of the list begins or ends. */
 static void
 one_take(struct iterations *it, struct found *v)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* engine_load_number.c - decimals in the text of an engine. */
+/* engine_load_number.c - reads decimals in the text of an engine. */
 #include "engine_load_in.h"
 
-/* Ten times as often as the exponent says; the value stays in its bounds. */
+/* Applies an exponent of ten; above the bound the value stays above it. */
 static double
 scale_by(double value, bool down, int exponent)
 {
@@ -34,7 +34,7 @@ load_number(const char *at, const char *end)
 			exponent = exponent > 400 ? exponent :
 			    exponent * 10 + (*at - '0');
 	}
-	if (at < end && !load_is_blank(*at))
+	if (at < end && !samples_is_blank(*at))
 		return 0;
 	value = scale_by(value, down, exponent);
 	return value < LOAD_REQUESTS_MOST ? value : LOAD_REQUESTS_MOST;

@@ -5,22 +5,22 @@
 #define SECOND INT64_C(1000000000)
 
 enum {
-	UNITS_MIN = 32,          /* that tell how fast a worker is */
+	UNITS_MIN = 32,          /* less do not show how fast a worker is */
 	UNITS_MAX = 128,         /* older work fades */
 	SHARE_ONE = 1 << 16,
-	SHARE_LATEST = 8,        /* the weight of the latest request: 1/8 */
+	SHARE_LATEST = 8,        /* the latest request has a weight of 1/8 */
 	SHARE_FAILING = SHARE_ONE / 5,
 	SHARE_TIMES = 3,
 	NEEDED = 3,              /* good probes */
 	NEEDED_MAX = 24,
-	DOUBLINGS = 3            /* of the pause after bad ones */
+	DOUBLINGS = 3            /* of the pause after bad probes, at most */
 };
-#define FADE (10 * SECOND)       /* failures count half after that */
-#define OLD (120 * SECOND)       /* work that no longer counts */
-#define SUSPECTED SECOND
+#define FADE (10 * SECOND)       /* failures count half after it */
+#define OLD (120 * SECOND)       /* older work does not count */
+#define SUSPECTED SECOND         /* a slow worker turns gray after it */
 #define PAUSE SECOND             /* between probes */
-#define PROBE_LOST (30 * SECOND) /* then another one may go */
-#define RELAPSE (300 * SECOND)   /* as long it counts that it was gray */
+#define PROBE_LOST (30 * SECOND) /* another probe may go after it */
+#define RELAPSE (300 * SECOND)   /* a worker gray again needs more probes */
 #define NS_MAX (INT64_C(1) << 52)
 
 #define get(field) __atomic_load_n(&(field), __ATOMIC_RELAXED)
@@ -52,6 +52,8 @@ state_clear(struct health *h)
 	put(h->verdict, HEALTH_GOOD);
 	put(h->bad, 0);
 	put(h->good, 0);
+	put(h->fails_since, 0);
+	put(h->unproven, 0);
 }
 
 struct health *
@@ -73,6 +75,7 @@ health_place(struct health *all, size_t n, uint64_t key, bool *fresh)
 		put(all[at].healed, 0);
 		put(all[at].cold, 0);
 		put(all[at].warm_at, 0);
+		put(all[at].answered_at, 0);
 		*fresh = true;
 		return &all[at];
 	}
@@ -122,7 +125,7 @@ health_worked(struct health *h, int64_t began, int64_t ns, double units,
 	put(h->at, (uint64_t)now);
 }
 
-/* Nanoseconds a unit; 0: not known. */
+/* Returns nanoseconds per unit; 0: not known. */
 static double
 pace_of(const struct health *h, int64_t now)
 {
@@ -140,14 +143,18 @@ share_of(const struct health *h, int64_t now)
 	return halves < 32 ? get(h->share) >> halves : 0;
 }
 
+/* Returns the share after one more request. */
+static uint64_t
+share_with(uint64_t share, bool failed)
+{
+	return failed ? share + (SHARE_ONE - share) / SHARE_LATEST :
+	    share - share / SHARE_LATEST;
+}
+
 static void
 share_note(struct health *h, bool failed, int64_t now)
 {
-	uint64_t share = share_of(h, now);
-
-	share += failed ? (SHARE_ONE - share) / SHARE_LATEST : 0;
-	share -= failed ? 0 : share / SHARE_LATEST;
-	put(h->share, share);
+	put(h->share, share_with(share_of(h, now), failed));
 	put(h->share_at, (uint64_t)now);
 }
 
@@ -179,7 +186,7 @@ is_failing(struct health *const *all, size_t n, const struct health *of,
 	size_t i, known = 0, better = 0;
 
 	for (i = 0; i < n && share >= SHARE_FAILING; i++) {
-		/* One that has no requests is no better. */
+		/* A worker without requests is not a better one. */
 		if (all[i] == of || get(all[i]->verdict) != HEALTH_GOOD ||
 		    get(all[i]->share_at) == 0 ||
 		    time_since(get(all[i]->share_at), now) > OLD)
@@ -200,7 +207,7 @@ may_leave(struct health *const *all, size_t n)
 	return gray <= n / 2;
 }
 
-/* It was when it was first looked at, and it is by what it did since. */
+/* Was it slow at the first look, and in all of its work since then? */
 static bool
 stays_slow(struct health *const *all, size_t n, struct health *of,
     double factor, int64_t now)
@@ -221,7 +228,7 @@ stays_slow(struct health *const *all, size_t n, struct health *of,
 	return false;
 }
 
-/* Another process may have done it just now. */
+/* False: another process has just done it. */
 static bool
 turn_gray(struct health *h, enum health_verdict verdict, int64_t now)
 {
@@ -277,7 +284,7 @@ probe_good(struct health *h, int64_t now)
 {
 	uint64_t good = get(h->good), verdict = get(h->verdict);
 
-	/* Requests that must go there may end often. */
+	/* Requests that must go to this worker may end often. */
 	if (good > 0 && time_since(get(h->good_at), now) < PAUSE)
 		return HEALTH_SAME;
 	put(h->bad, 0);
@@ -292,7 +299,7 @@ probe_good(struct health *h, int64_t now)
 	return HEALTH_HEALED;
 }
 
-/* What has ended there, and had begun when it was gray. */
+/* Judges a gray worker by a request that began while it was gray. */
 static enum health_change
 probe_judge(struct health *const *all, size_t n, struct health *of,
     double factor, bool failed, int64_t now)
@@ -303,7 +310,7 @@ probe_judge(struct health *const *all, size_t n, struct health *of,
 	    .at = (uint64_t)now };
 	enum health_change change = HEALTH_SAME;
 
-	/* However short it was; one that shows nothing is no evidence. */
+	/* Short work counts too; a request without work is not evidence. */
 	seen.ns = units > 0 ? (uint64_t)((double)ns / (double)units *
 	    UNITS_MIN) : 0;
 	if (failed || (slow && units > 0 &&
@@ -324,6 +331,11 @@ enum health_change
 health_ended(struct health *const *all, size_t n, struct health *of,
     double factor, int64_t began, bool failed, int64_t now)
 {
+	if (!failed) {
+		put(of->answered_at, (uint64_t)now);
+		put(of->fails_since, 0);
+		put(of->unproven, share_with(get(of->unproven), false));
+	}
 	if (get(of->verdict) != HEALTH_GOOD)
 		return began < (int64_t)get(of->since) ? HEALTH_SAME :
 		    probe_judge(all, n, of, factor, failed, now);
@@ -337,6 +349,36 @@ health_goes_on(struct health *const *all, size_t n, struct health *of,
 {
 	return get(of->verdict) != HEALTH_GOOD ? HEALTH_SAME :
 	    fleet_judge(all, n, of, factor, now);
+}
+
+/* A failure without proof only delays the next probe. */
+void
+health_unanswered(struct health *h, int64_t now)
+{
+	put(h->unproven, share_with(get(h->unproven), true));
+	if (get(h->fails_since) == 0)
+		put(h->fails_since, (uint64_t)now);
+	if (get(h->verdict) != HEALTH_GOOD)
+		put(h->probe_at, (uint64_t)(now + PAUSE));
+}
+
+bool
+health_only_fails(struct health *const *all, size_t n,
+    const struct health *of, int64_t now)
+{
+	uint64_t since = get(of->fails_since);
+	size_t i, others = 0, answer = 0;
+
+	if (since == 0 || time_since(since, now) < SECOND)
+		return false;
+	for (i = 0; i < n; i++) {
+		if (all[i] == of || get(all[i]->verdict) != HEALTH_GOOD)
+			continue;
+		others++;
+		answer += get(all[i]->answered_at) > since &&
+		    get(all[i]->unproven) * SHARE_TIMES < get(of->unproven);
+	}
+	return answer * 2 > others;
 }
 
 bool

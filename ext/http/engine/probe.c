@@ -2,10 +2,7 @@
 /* probe.c - see probe.h. */
 #include "probe.h"
 
-#include "response.h"
-
 #include <stdlib.h>
-#include <string.h>
 
 const struct probe_path probe_paths[PROBE_PATHS] = {
 	{ "/metrics", CAPACITY_METRICS },
@@ -15,12 +12,11 @@ const struct probe_path probe_paths[PROBE_PATHS] = {
 };
 
 struct probe {
-	size_t path;            /* of probe_paths */
+	size_t path;            /* its index in probe_paths */
 	uint32_t rank;
 	unsigned status;
-	bool doubtful;          /* some path has not said that there is none */
-	uint64_t bytes;         /* of this response */
-	struct response response;
+	bool doubtful;          /* some path has not denied a capacity */
+	uint64_t bytes;         /* read of this response's body */
 	struct capacity found;
 	struct capacity_reader *reader;
 };
@@ -49,30 +45,29 @@ probe_free(struct probe *p)
 	free(p);
 }
 
-size_t
-probe_request(struct probe *p, const char *host, size_t n,
-    char out[PROBE_REQUEST_MAX])
+const char *
+probe_begin(struct probe *p)
 {
 	const struct probe_path *path = &probe_paths[p->path];
 
-	memset(&p->response, 0, sizeof(p->response));
 	p->bytes = 0;
 	p->status = 0;
 	capacity_begin(p->reader, path->form, p->rank);
-	return response_request(path->path, host, n, out, PROBE_REQUEST_MAX);
+	return path->path;
 }
 
-/* This response will say no more; `whole`: it came to its end. */
+/* Leaves a response; `whole`: it came to its end. */
 static enum probe_state
 response_leave(struct probe *p, bool whole)
 {
 	struct capacity c;
+	bool known = true;
 
 	if (whole)
 		capacity_end(p->reader, &c);
 	else
-		capacity_so_far(p->reader, &c);
-	if (p->status == 200)
+		known = capacity_so_far(p->reader, &c);
+	if (p->status == 200 && known)
 		capacity_add(&p->found, &c);
 	if (p->status != 404 && !(p->status == 200 && whole))
 		p->doubtful = true;
@@ -82,51 +77,29 @@ response_leave(struct probe *p, bool whole)
 	return PROBE_NEXT;
 }
 
-/* A part of the body; is it enough? */
+/* Reads a part of the body; true: no more of it is needed. */
 static bool
-is_enough(struct probe *p, const struct response_part *part)
+is_enough(struct probe *p, const void *bytes, size_t n)
 {
 	struct capacity c;
 
-	capacity_data(p->reader, part->bytes, part->n);
-	p->bytes += part->n;
-	capacity_so_far(p->reader, &c);
-	return c.tokens != 0 || p->bytes > PROBE_BYTES_MAX;
+	capacity_data(p->reader, bytes, n);
+	p->bytes += n;
+	return capacity_so_far(p->reader, &c) || p->bytes > PROBE_BYTES_MAX;
 }
 
 enum probe_state
-probe_data(struct probe *p, const void *bytes, size_t n)
+probe_body(struct probe *p, unsigned status, const void *bytes, size_t n)
 {
-	const char *at = bytes, *const end = at + n;
-	struct response_part part;
-
-	for (;;) {
-		switch (response_next(&p->response, &at, end, &part)) {
-		case RESPONSE_MORE:
-			p->status = p->response.status;
-			return PROBE_MORE;
-		case RESPONSE_BODY:
-			p->status = p->response.status;
-			if (p->status != 200 || is_enough(p, &part))
-				return response_leave(p, false);
-			break;
-		case RESPONSE_END:
-			p->status = p->response.status;
-			return response_leave(p, true);
-		default:
-			p->status = 0;
-			return response_leave(p, false);
-		}
-	}
+	p->status = status;
+	return status != 200 || is_enough(p, bytes, n) ?
+	    response_leave(p, false) : PROBE_MORE;
 }
 
 enum probe_state
-probe_close(struct probe *p)
+probe_end(struct probe *p, unsigned status, bool whole)
 {
-	const bool whole = response_close(&p->response);
-
-	if (p->response.place != RESPONSE_BROKEN)
-		p->status = p->response.status;
+	p->status = status;
 	return response_leave(p, whole);
 }
 

@@ -2,60 +2,57 @@
 /*
  * probe.h - asks an engine for the capacity of its KV cache.
  *
- *   proxy: connect -> probe_request -> send -> receive -> probe_data
- *                          ^                                  |
- *                          +---- PROBE_NEXT: another path ----+-- PROBE_DONE
+ *   proxy: probe_begin -> request -> response -> probe_body, probe_end
+ *               ^                                           |
+ *               +------ PROBE_NEXT: another path -----------+-- PROBE_DONE
  *
- * What is common to proxies: the paths, in order, and what is made of the
- * responses. Connections and time are the proxy's. Each path takes a connection
- * of its own. A path without a capacity, whatever the response, leads to the
- * next one; PROBE_DONE after the last one may mean that it is not known.
+ * A probe has the paths, in order, and reads the bodies. The proxy has the
+ * connections and the time; response.h can read the responses. A path without a
+ * capacity, whatever the response, leads to the next one; after the last one
+ * PROBE_DONE may leave the capacity unknown.
  */
 #ifndef KVROUTE_PROBE_H
 #define KVROUTE_PROBE_H
 
 #include "capacity.h"
 
-/* Where engines publish facts; the last one has no capacity. */
+/* The paths at which engines publish facts; the last one has no capacity. */
 enum { PROBE_PATHS = 4, PROBE_CAPACITY_PATHS = 3 };
 extern const struct probe_path {
 	const char *path;
 	enum capacity_form form;
 } probe_paths[PROBE_PATHS];
 
-enum {
-	PROBE_REQUEST_MAX = 512,
-	PROBE_BYTES_MAX = 32 << 20 /* read of one response */
-};
+enum { PROBE_BYTES_MAX = 32 << 20 }; /* of one response; no more is read */
 
 enum probe_state { PROBE_MORE, PROBE_NEXT, PROBE_DONE };
 
-struct probe; /* about 4 kB */
+struct probe; /* about 2 kB with its reader */
 
 struct probe *probe_new(uint32_t rank); /* NULL: no memory */
 void probe_free(struct probe *p);
 
+/* Begins a response and returns the path to request, a static string. */
+const char *probe_begin(struct probe *p);
+/* Reads a piece of the body. */
+enum probe_state probe_body(struct probe *p, unsigned status,
+    const void *bytes, size_t n);
 /*
- * Writes the request for the current path to this host, of n bytes, and
- * returns its length; 0: the host is too long or not printable. What was
- * received of this path is forgotten.
+ * Ends the response. Status 0: it was broken, or there was no response. Never
+ * returns PROBE_MORE.
  */
-size_t probe_request(struct probe *p, const char *host, size_t n,
-    char out[PROBE_REQUEST_MAX]);
-enum probe_state probe_data(struct probe *p, const void *bytes, size_t n);
-/* The connection has ended; never PROBE_MORE. */
-enum probe_state probe_close(struct probe *p);
+enum probe_state probe_end(struct probe *p, unsigned status, bool whole);
 
-/* What is known. */
+/* Returns the facts found so far; valid until the probe is freed. */
 const struct capacity *probe_found(const struct probe *p);
 /*
- * After PROBE_DONE without a capacity: has each path said that there is none,
- * by status 404, or by 200 and a whole text? Otherwise it is just not known.
+ * After PROBE_DONE without a capacity: has each path denied it, by status 404,
+ * or by 200 and a whole text? Otherwise it is just not known.
  */
 bool probe_denied(const struct probe *p);
-/* Of the response at hand, or the last one; 0: there is none. */
+/* Returns the status of the current response, or of the last one; or 0. */
 unsigned probe_status(const struct probe *p);
-/* The path that gave the capacity, or the current one. */
+/* Returns the path that gave the capacity, or the current one. */
 const char *probe_place(const struct probe *p);
 
 #endif

@@ -26,7 +26,7 @@ response_request(const char *path, const char *host, size_t n, char *out,
 
 /* ---------------------------------------------------------------- head --- */
 
-/* HTTP/1.x NNN ...; false: it is none. */
+/* Reads HTTP/1.x NNN ...; false: it is not a status line. */
 static bool
 status_take(struct response *r)
 {
@@ -45,7 +45,7 @@ status_take(struct response *r)
 	return r->status >= 100;
 }
 
-/* The value of the field, if the line has this name; else NULL. */
+/* Returns the value of the line, if its field has this name; else NULL. */
 static const char *
 field_value(const struct response *r, const char *name, size_t *n)
 {
@@ -81,7 +81,7 @@ length_take(struct response *r, const char *digits, size_t n)
 	return n > 0;
 }
 
-/* A line of the head that is not the first, nor empty. */
+/* Reads a field of the head; false: its value is not understood. */
 static bool
 field_take(struct response *r)
 {
@@ -98,7 +98,7 @@ field_take(struct response *r)
 	return r->chunked;
 }
 
-/* What follows the empty line of the head. */
+/* Returns the place behind the empty line of the head. */
 static enum response_place
 body_begin(struct response *r)
 {
@@ -141,7 +141,7 @@ chunk_take(struct response *r)
 	return true;
 }
 
-/* A line is whole, without its end. */
+/* Reads a whole line, without its end; false: it is not understood. */
 static bool
 line_take(struct response *r)
 {
@@ -162,7 +162,7 @@ line_take(struct response *r)
 	}
 }
 
-/* One byte of a line; false: it is no response. */
+/* Reads one byte of a line; false: it is not a response. */
 static bool
 line_byte(struct response *r, char c)
 {

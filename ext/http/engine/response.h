@@ -9,9 +9,9 @@
  *   {"a":
  *   0                           RESPONSE_END
  *
- * For a proxy that asks an engine by itself, one response a connection. The
- * body ends as its length or its chunks say, else with the connection. The head
- * is limited; nothing else is kept.
+ * A proxy that asks an engine itself reads one response per connection. The
+ * body ends after its length or its last chunk, else with the connection. The
+ * head is limited; nothing but its current line is kept.
  */
 #ifndef KVROUTE_RESPONSE_H
 #define KVROUTE_RESPONSE_H
@@ -29,8 +29,8 @@ enum response_place {
 };
 
 /*
- * Writes the request that a response answers, of a path and a host of n bytes,
- * and returns its length; 0: the host is too long or not printable.
+ * Writes a request for a path at a host, a name of n bytes, and returns its
+ * length; 0: the host is too long or not printable.
  */
 size_t response_request(const char *path, const char *host, size_t n,
     char *out, size_t room);
@@ -39,8 +39,8 @@ size_t response_request(const char *path, const char *host, size_t n,
 struct response {
 	enum response_place place;
 	unsigned status;        /* 0: not known yet */
-	size_t head;            /* bytes of it so far */
-	uint64_t left;          /* of the body, or of the chunk */
+	size_t head;            /* bytes of the head so far */
+	uint64_t left;          /* bytes left of the body, or of the chunk */
 	bool has_length, chunked;
 	char line[RESPONSE_LINE_MAX]; /* the beginning of the current one */
 	size_t n_line;
@@ -50,7 +50,7 @@ enum response_what {
 	RESPONSE_MORE,  /* the piece has been read */
 	RESPONSE_BODY,  /* n bytes of the body, at least one */
 	RESPONSE_END,   /* the body is whole */
-	RESPONSE_BAD    /* it is no response */
+	RESPONSE_BAD    /* it is not a response */
 };
 
 struct response_part {
@@ -58,7 +58,7 @@ struct response_part {
 	size_t n;
 };
 
-/* The next part of at..end; *at is then behind it. */
+/* Finds the next part of *at..end and moves *at behind it. */
 enum response_what response_next(struct response *r, const char **at,
     const char *end, struct response_part *part);
 /* The connection has ended: is the response whole? */

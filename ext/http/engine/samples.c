@@ -5,24 +5,18 @@
 #include <string.h>
 
 enum place {
-	NAME = 0,   /* of the metric */
-	GAP,        /* behind it */
+	NAME = 0,   /* in the name of the metric */
+	GAP,        /* behind that name */
 	LABELS,     /* before the name of a label */
-	LABEL,      /* in it */
+	LABEL,      /* in the name of a label */
 	QUOTE,      /* before the quote of its value */
 	VALUE,      /* in the value */
-	ESCAPE,     /* behind a backslash in it */
+	ESCAPE,     /* behind a backslash in the value */
 	AFTER,      /* behind the value */
 	BLANK,      /* before the number */
-	NUMBER,     /* in it, and up to the end of the line */
-	REST        /* of a line that does not count */
+	NUMBER,     /* in the number, and up to the end of the line */
+	REST        /* in a line that does not count */
 };
-
-static bool
-is_blank(char c)
-{
-	return c == ' ' || c == '\t' || c == '\r';
-}
 
 bool
 samples_is(const char *text, size_t n, const char *word)
@@ -46,7 +40,7 @@ value_add(struct samples *s, char c)
 	s->n_value++;
 }
 
-/* What follows is a brace, or the number. */
+/* The name of the metric ends before a brace or before the number. */
 static void
 name_end(struct samples *s, char c)
 {
@@ -69,7 +63,7 @@ name_byte(struct samples *s, char c)
 {
 	if (c == '#' && s->n_name == 0)
 		s->place = REST;
-	else if (is_blank(c))
+	else if (samples_is_blank(c))
 		s->place = GAP;
 	else if (c == '{' || s->place == GAP)
 		name_end(s, c);
@@ -80,7 +74,7 @@ name_byte(struct samples *s, char c)
 static void
 label_byte(struct samples *s, char c)
 {
-	if (is_blank(c) || (s->place == LABELS && c == ','))
+	if (samples_is_blank(c) || (s->place == LABELS && c == ','))
 		return;
 	if (s->place == LABELS && c == '}') {
 		s->place = BLANK;
@@ -117,7 +111,7 @@ other_byte(struct samples *s, char c)
 {
 	if (s->place == NUMBER) {
 		value_add(s, c);
-	} else if (is_blank(c)) {
+	} else if (samples_is_blank(c)) {
 		return;
 	} else if (s->place == QUOTE) {
 		s->n_value = 0;

@@ -6,10 +6,10 @@
  *   vllm:num_requests_running{engine="0",model_name="m"} 3.0 1764236000
  *   ^name                     ^label ^value              ^number
  *
- * A line is reported while it comes, and its number at its LF: no number is of
- * a line that is cut or broken. Names longer than SAMPLES_NAME_MAX are passed
- * over. Of values and numbers SAMPLES_VALUE_MAX bytes are kept, and the length
- * of a value is that of all of it.
+ * The name and labels of a line are reported while it comes, and its number at
+ * its LF, so a cut or broken line has no number. Names longer than
+ * SAMPLES_NAME_MAX are passed over. A value or number is cut after
+ * SAMPLES_VALUE_MAX bytes; a value is reported with its full length.
  */
 #ifndef KVROUTE_SAMPLES_H
 #define KVROUTE_SAMPLES_H
@@ -24,7 +24,7 @@ struct samples_calls {
 	bool (*name)(void *context, const char *name, size_t n, bool labels);
 	void (*label)(void *context, const char *name, size_t n_name,
 	    const char *value, size_t n_value);
-	/* From the number up to the end of the line. */
+	/* The rest of a line, from the number on. */
 	void (*number)(void *context, const char *text, size_t n);
 };
 
@@ -33,17 +33,24 @@ struct samples {
 	void *context;
 	unsigned char place;    /* enum of samples.c */
 	size_t most, n_line;    /* bytes of a line; longer ones do not count */
-	size_t n_name, n_value; /* with what had no room */
-	char name[SAMPLES_NAME_MAX];   /* of the metric, or of a label */
-	char value[SAMPLES_VALUE_MAX]; /* of that label, or the number */
+	size_t n_name, n_value; /* full lengths; the buffers may have less */
+	char name[SAMPLES_NAME_MAX];   /* a metric's or a label's */
+	char value[SAMPLES_VALUE_MAX]; /* a label's, or the number */
 };
 
-/* Lines of `most` bytes and more do not count. */
+/* Begins a text; lines of `most` bytes or more do not count. */
 void samples_begin(struct samples *s, const struct samples_calls *calls,
     void *context, size_t most);
 void samples_data(struct samples *s, const char *bytes, size_t n);
 
-/* Is a name or a value this? */
+/* Is it a blank within a line? */
+static inline bool
+samples_is_blank(char c)
+{
+	return c == ' ' || c == '\t' || c == '\r';
+}
+
+/* Is a name or a value this word? */
 bool samples_is(const char *text, size_t n, const char *word);
 
 #endif

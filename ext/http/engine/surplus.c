@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* The library takes less than four times that. */
+/* The library refuses counts from 2^60 on. */
 #define MOST 0x1p56
 
 void

@@ -2,11 +2,10 @@
 /*
  * body_string.c - see body_string.h.
  *
- * Two ways of the same: unit_take takes one character or escape and is the
- * definition. blocks_plain and blocks_decode take 64 bytes at a time, as far as
- * whole blocks go; they read and write only what they were given, so the last
- * bytes of a piece are left to unit_take. The compiler takes SSE2
- * or plain C for them.
+ * There are two readers. unit_take takes one character or escape and is the
+ * definition. blocks_plain and blocks_decode take 64 bytes at a time, while
+ * whole blocks are left; they touch no byte outside the buffers, so unit_take
+ * reads the last bytes of a piece. They are compiled to SSE2 or to plain C.
  */
 #include "body_string.h"
 
@@ -14,7 +13,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* A test sets this to compare the two. */
+/* A test defines BODY_WITHOUT_SSE2 to compare both. */
 #if defined(__SSE2__) && !defined(BODY_WITHOUT_SSE2)
 #define BODY_SSE2
 #include <emmintrin.h>
@@ -22,16 +21,16 @@
 
 enum {
 	BLOCK = 64,
-	RUN = 32   /* bytes copied at once, of which the first may count */
+	RUN = 32   /* bytes copied at once; only the first ones may count */
 };
 
-/* Where decoding is. */
+/* The positions of the decoder in its input and output. */
 struct way {
 	const unsigned char *from;
 	unsigned char *to;
 };
 
-/* What a backslash and this letter stand for; 0: another escape, or none. */
+/* The character of each simple escape, by its letter; 0: not a simple one. */
 static const unsigned char escaped[256] = {
 	['"'] = '"', ['\\'] = '\\', ['/'] = '/', ['b'] = '\b', ['f'] = '\f',
 	['n'] = '\n', ['r'] = '\r', ['t'] = '\t'
@@ -88,7 +87,7 @@ block_special(const struct block *b)
 	    find_special(b->c), find_special(b->d));
 }
 
-/* Of each byte the bit 7 - `down`. */
+/* Returns bit 7 - `down` of each byte. */
 static inline uint64_t
 block_bits(const struct block *b, int down)
 {
@@ -196,7 +195,7 @@ copy_run(unsigned char *to, const unsigned char *from)
 
 #endif
 
-/* How many bytes before p + n belong to a character that is not whole. */
+/* Returns how many bytes before p + n begin a character without its end. */
 static size_t
 character_begun_by(const unsigned char *p, size_t n)
 {
@@ -220,7 +219,7 @@ character_begun(const unsigned char *p, size_t n)
 	return n == 0 || p[n - 1] < 0x80 ? 0 : character_begun_by(p, n);
 }
 
-/* Returns to where the last character begins, if it is not whole. */
+/* Goes back to the begin of the last character, if it is not whole. */
 static inline struct way
 way_back(struct way w, const unsigned char *start)
 {
@@ -230,9 +229,10 @@ way_back(struct way w, const unsigned char *start)
 }
 
 /*
- * Where a byte is not what the first byte of its character wants: a mask.
- * first: bytes that begin a character of two bytes or more; three, four: of as
- * many. *owed are those of the next block that must follow.
+ * Returns the mask of bytes that break UTF-8. `first` marks bytes that begin a
+ * character of two bytes or more, `three` and `four` those that begin one of at
+ * least as many, `none` bytes that UTF-8 lacks. *owed marks bytes of the next
+ * block that must continue a character.
  *
  *   text    c3 a4 61 e2 82 22        two, ASCII, three and cut short
  *   first    1  .  .  1  .  .
@@ -270,29 +270,36 @@ block_wrong(const struct block *b, uint64_t *owed)
 
 /* ----------------------------------------------------------------- unit --- */
 
-static int
-hex_digit(unsigned char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	c |= 0x20;
-	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
+/* 0x10000 is no digit: a number made with it has more than 16 bits. */
+static const uint32_t hex_digits[256] = {
+#define NONE 0x10000
+#define NONE_4 NONE, NONE, NONE, NONE
+#define NONE_16 NONE_4, NONE_4, NONE_4, NONE_4
+	NONE_16, NONE_16, NONE_16,
+	0, 1, 2, 3, 4, 5, 6, 7, 8, 9, NONE, NONE, NONE_4,
+	NONE, 10, 11, 12, 13, 14, 15, NONE, NONE_4, NONE_4, NONE_16,
+	NONE, 10, 11, 12, 13, 14, 15, NONE, NONE_4, NONE_4, NONE_16,
+	NONE_16, NONE_16, NONE_16, NONE_16,
+	NONE_16, NONE_16, NONE_16, NONE_16
+#undef NONE
+#undef NONE_4
+#undef NONE_16
+};
 
-/* Four hexadecimal digits, as far as there are any. */
+/* Reads four hexadecimal digits; STRING_ESCAPE: *value is complete. */
 static enum string_stop
 hex_value(const unsigned char *p, size_t n, uint32_t *value)
 {
 	size_t i;
-	int d;
+	uint32_t d;
 
 	*value = 0;
 	for (i = 0; i < 4; i++) {
 		if (i == n)
 			return STRING_MORE;
-		if ((d = hex_digit(p[i])) < 0)
+		if ((d = hex_digits[p[i]]) > 15)
 			return STRING_BAD;
-		*value = *value << 4 | (uint32_t)d;
+		*value = *value << 4 | d;
 	}
 	return STRING_ESCAPE;
 }
@@ -310,7 +317,7 @@ utf8_put(uint32_t c, unsigned char *to)
 }
 
 struct taken_unit {
-	size_t read;    /* 0: see why */
+	size_t read;    /* 0: `why` has the reason */
 	size_t written; /* at most 4 */
 	enum string_stop why;
 };
@@ -321,7 +328,7 @@ unit_stopped(enum string_stop why)
 	return (struct taken_unit){ .why = why };
 }
 
-/* At `\u`. */
+/* Decodes the escape at p, which begins with `\u`. */
 static struct taken_unit
 unit_hex(const unsigned char *p, size_t n, unsigned char *to)
 {
@@ -360,7 +367,7 @@ unit_escape(const unsigned char *p, size_t n, unsigned char *to)
 	return (struct taken_unit){ .read = 2, .written = 1 };
 }
 
-/* A character or an escape; n is not 0. */
+/* Decodes one character or escape; n is not 0. */
 static struct taken_unit
 unit_take(const unsigned char *p, size_t n, unsigned char *to)
 {
@@ -397,7 +404,7 @@ string_way(void)
 
 /* ---------------------------------------------------------------- plain --- */
 
-/* Whole blocks; ends at a block with anything but text in it. */
+/* Reads whole blocks, and ends within the first that has more than text. */
 static size_t
 blocks_plain(const unsigned char *p, size_t n)
 {
@@ -438,7 +445,7 @@ long_plain(const unsigned char *p, size_t n, enum string_stop *why)
 	return at;
 }
 
-/* The length of a string of less than 16 bytes of ASCII, as keys are; or 16. */
+/* Returns the length of a string of less than 16 bytes of ASCII; else 16. */
 static inline size_t
 short_plain(const unsigned char *p)
 {
@@ -479,8 +486,8 @@ copy_some(struct way *w, size_t n)
 }
 
 /*
- * Whole blocks, and one more must follow, for what is copied beyond a run.
- * Simple escapes are taken as they come; at anything else it ends.
+ * Decodes whole blocks, while another one follows: a run copies bytes beyond
+ * its end. It decodes simple escapes, and ends at anything else.
  */
 static struct way
 blocks_decode(struct way w, const unsigned char *end, const unsigned char *full)
@@ -503,7 +510,7 @@ blocks_decode(struct way w, const unsigned char *end, const unsigned char *full)
 				return w;
 			*w.to++ = c;
 			w.from += 2;
-			/* What is escaped has a bit too, unless a letter. */
+			/* An escaped quote or backslash has a bit too. */
 			stop &= ~(UINT64_C(2) << __builtin_ctzll(stop));
 		}
 		if (w.from - block < BLOCK)
@@ -512,12 +519,51 @@ blocks_decode(struct way w, const unsigned char *end, const unsigned char *full)
 	return way_back(w, start);
 }
 
-/* One, or as many escapes by digits as follow each other. */
+/*
+ * Decodes a row of escapes by digits, each one character, while both buffers
+ * have STRING_UNIT bytes left. Text in other scripts consists of such rows.
+ */
+static __attribute__((noinline)) void
+digits_decode(struct way *w, const unsigned char *end,
+    const unsigned char *full)
+{
+	const unsigned char *p = w->from;
+	unsigned char *to = w->to;
+	uint32_t c;
+
+	while (end - p >= STRING_UNIT && full - to >= STRING_UNIT &&
+	    p[0] == '\\' && p[1] == 'u') {
+		c = hex_digits[p[2]] << 12 | hex_digits[p[3]] << 8 |
+		    hex_digits[p[4]] << 4 | hex_digits[p[5]];
+		if (c < 0x80 || c > 0xffff || (c & 0xf800) == 0xd800)
+			break;
+		if (c < 0x800) {
+			*to++ = (unsigned char)(0xc0 | c >> 6);
+		} else {
+			*to++ = (unsigned char)(0xe0 | c >> 12);
+			*to++ = (unsigned char)(0x80 | (c >> 6 & 0x3f));
+		}
+		*to++ = (unsigned char)(0x80 | (c & 0x3f));
+		p += 6;
+	}
+	w->from = p;
+	w->to = to;
+}
+
+/* Decodes one unit, or a row of escapes by digits. */
 static struct taken_unit
 unit_some(struct way *w, const unsigned char *end, const unsigned char *full)
 {
-	struct taken_unit u;
+	struct taken_unit u = { .read = STRING_UNIT };
 
+	if (end - w->from >= STRING_UNIT && w->from[0] == '\\' &&
+	    w->from[1] == 'u') {
+		const unsigned char *start = w->from;
+
+		digits_decode(w, end, full);
+		if (w->from > start)
+			return u;
+	}
 	do {
 		u = unit_take(w->from, (size_t)(end - w->from), w->to);
 		w->from += u.read;

@@ -14,7 +14,7 @@ key_is(const struct finder_row *row, const unsigned char *key, size_t n)
 	return strlen(row->key) == n && memcmp(row->key, key, n) == 0;
 }
 
-/* The value that comes next has this key, or is an element. */
+/* Finds the row of the next value, which has this key or is an element. */
 static void
 place_next(struct finder *f, const unsigned char *key, size_t n)
 {

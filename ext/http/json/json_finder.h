@@ -10,14 +10,15 @@
  *   { FOUND_TOP, "choices", CHOICES, 0 }         "choices": [{...}, ...]}
  *   { CHOICES, NULL, CHOICE, 0 }                 each element of a list
  *
- * `take` gets each value that stands in a place, and where an object or a list
- * in a place ends. It may change the place that an object or a list is entered
- * as: FOUND_NOWHERE is one without rows. FOUND_TOP is the text itself.
+ * `take` receives each value that stands in a place, and the end of each object
+ * or list in a place. It may change the place of an object or a list before
+ * this is entered: FOUND_NOWHERE is a place without rows. FOUND_TOP is the text
+ * itself.
  *
  * The text comes in pieces of any size and is read by a raw reader, see
- * json_reader.h: nothing is allocated, and of a string no more than FINDER_KEPT
- * bytes are kept, up to an escape. A key that is longer or has an escape is
- * none of the table. A text that is nested deeper than FINDER_DEPTH is broken.
+ * json_reader.h. Nothing is allocated. At most FINDER_KEPT bytes of a string
+ * are kept, up to its first escape. A key that is longer or has an escape
+ * matches no row. A text that is nested deeper than FINDER_DEPTH is broken.
  */
 #ifndef KVROUTE_JSON_FINDER_H
 #define KVROUTE_JSON_FINDER_H
@@ -35,31 +36,31 @@ enum found_kind {
 
 struct found {
 	enum found_kind kind;
-	unsigned place, which; /* of its row */
-	const char *text;      /* of a number or a string */
+	unsigned place, which; /* copied from its row */
+	const char *text;      /* a number or a string; until `take` returns */
 	size_t n;
-	bool cut;              /* there is more of the string */
+	bool cut;              /* `text` is the begin of the string */
 };
 
 struct finder_row {
 	unsigned char in;      /* the place of the object or the list */
 	const char *key;       /* NULL: an element of a list */
 	unsigned char is;      /* the place of the value */
-	unsigned char which;
+	unsigned char which;   /* the caller's; passed on to `take` */
 };
 
 struct finder_table {
 	const struct finder_row *rows;
 	size_t n_rows;
-	/* False: the rest is not wanted. */
+	/* Returns false if the rest is not wanted. */
 	bool (*take)(void *context, struct found *found);
 };
 
 struct finder {
 	const struct finder_table *table;
 	void *context;
-	unsigned char next, which;  /* of the value that comes next */
-	unsigned char places[FINDER_DEPTH + 1]; /* of what is open */
+	unsigned char next, which;  /* the row of the next value */
+	unsigned char places[FINDER_DEPTH + 1]; /* of open objects and lists */
 	unsigned char kept[FINDER_KEPT];
 	struct json_reader reader;
 };
@@ -75,7 +76,7 @@ finder_lives(const struct finder *f)
 	return f->reader.stopped == JSON_LIVES;
 }
 
-/* It has ended: was it whole, and wanted to the end? */
+/* The text has ended: was it whole, and wanted to the end? */
 static inline bool
 finder_end(const struct finder *f)
 {

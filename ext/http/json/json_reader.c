@@ -11,9 +11,9 @@
 enum json_state {
 	START = 0,
 	MAP_VALUE,
-	FIRST_ELEMENT, /* or the end */
+	FIRST_ELEMENT, /* or the end of the list */
 	ELEMENT,
-	FIRST_KEY,     /* or the end */
+	FIRST_KEY,     /* or the end of the object */
 	NEXT_KEY,
 	COLON,
 	MAP_NEXT,      /* a comma, or the end */
@@ -21,9 +21,11 @@ enum json_state {
 	OVER
 };
 
+enum { PASS_BYTES = 4096 }; /* the most of a string in pieces, at a time */
+
 enum json_token { TOKEN_NONE = 0, TOKEN_STRING, TOKEN_NUMBER, TOKEN_WORD };
 
-/* What the number so far ends in. */
+/* The last character of the number so far. */
 enum number {
 	MINUS = 0,
 	ZERO,  /* the only digit ahead of the point */
@@ -39,7 +41,7 @@ enum number {
 
 typedef const unsigned char *place;
 
-/* The first reason counts. */
+/* Stops the reader; the first reason stays. */
 static void
 reader_stop(struct json_reader *r, enum json_stop why)
 {
@@ -60,7 +62,7 @@ wants_value(const struct json_reader *r)
 	return r->state <= ELEMENT;
 }
 
-/* After a value has been reported; false: no more is wanted. */
+/* A value has been reported; `more` is false if the rest is not wanted. */
 static void
 value_done(struct json_reader *r, bool more)
 {
@@ -138,7 +140,7 @@ raw_begins(struct json_reader *r, place p, place end)
 	return raw_on(r, p, end);
 }
 
-/* False: no memory. Without room, a bounded reader drops what it has. */
+/* False: no memory. A bounded reader without room drops the text so far. */
 static bool
 text_room(struct json_reader *r, size_t n)
 {
@@ -158,7 +160,7 @@ text_append(struct json_reader *r, const void *bytes, size_t n)
 	return n > r->text.capacity || hold_append(&r->text, bytes, n);
 }
 
-/* Keeps what is no whole character or escape for the next piece. */
+/* Keeps the begin of a character or an escape for the next piece. */
 static place
 string_cut(struct json_reader *r, place p, place end)
 {
@@ -167,16 +169,39 @@ string_cut(struct json_reader *r, place p, place end)
 	return end;
 }
 
+static void
+text_pass(struct json_reader *r, const unsigned char *bytes, size_t n)
+{
+	if (n > 0)
+		r->calls->piece(r->context, bytes, n);
+	r->passed += n;
+}
+
+/* The closing quote has been read. */
+static void
+string_over(struct json_reader *r)
+{
+	if (r->passes)
+		text_pass(r, r->text.data, r->text.length);
+	string_done(r, r->passes ? NULL : r->text.data, r->passes ?
+	    r->passed : r->text.length);
+}
+
 /* The string goes on here. */
 static place
 string_on(struct json_reader *r, place p, place end)
 {
+	const size_t room = r->passes ? PASS_BYTES : 2 * STRING_SLACK;
 	enum string_stop why = STRING_FULL;
 	struct hold *t = &r->text;
 	size_t written;
 
 	while (why == STRING_FULL) {
-		if (!text_room(r, 2 * STRING_SLACK))
+		if (r->passes) {
+			text_pass(r, t->data, t->length);
+			t->length = 0;
+		}
+		if (!text_room(r, room))
 			return stop_at(r, end, JSON_NO_MEMORY);
 		p += string_decode(p, (size_t)(end - p), t->data + t->length,
 		    t->capacity - t->length, &written, &why);
@@ -186,11 +211,11 @@ string_on(struct json_reader *r, place p, place end)
 		return stop_at(r, end, JSON_BROKEN);
 	if (why == STRING_MORE)
 		return string_cut(r, p, end);
-	string_done(r, t->data, t->length);
+	string_over(r);
 	return p + 1;
 }
 
-/* After a quote. */
+/* A string begins at p, behind its quote. */
 static place
 string_begins(struct json_reader *r, place p, place end)
 {
@@ -205,15 +230,19 @@ string_begins(struct json_reader *r, place p, place end)
 	if (why == STRING_BAD)
 		return stop_at(r, end, JSON_BROKEN);
 	r->token = TOKEN_STRING;
-	r->text.length = 0;
-	if (!text_append(r, p, n))
+	r->text.length = r->passed = 0;
+	r->passes = r->calls->in_pieces != NULL && wants_value(r) &&
+	    r->calls->in_pieces(r->context);
+	if (r->passes)
+		text_pass(r, p, n);
+	else if (!text_append(r, p, n))
 		return stop_at(r, end, JSON_NO_MEMORY);
 	return string_on(r, p + n, end);
 }
 
 /*
- * The rest and the first bytes of this piece, one after the other, as far as
- * the rest goes: what follows is read where it lies.
+ * Decodes the rest of the last piece joined with the first bytes of this one.
+ * All bytes behind that escape or character are read where they lie.
  */
 static place
 string_join(struct json_reader *r, place p, place end)
@@ -243,7 +272,7 @@ string_join(struct json_reader *r, place p, place end)
 	p += at - had;
 	if (why == STRING_MORE)
 		return string_on(r, p, end);
-	string_done(r, t->data, t->length);
+	string_over(r);
 	return p + 1;
 }
 
@@ -293,7 +322,7 @@ number_done(struct json_reader *r, const void *digits, size_t n)
 		reader_stop(r, JSON_BROKEN);
 }
 
-/* Reads on at p; what precedes it, from `start` on, has been read. */
+/* Goes on with a number at p; the bytes from `start` to p have been read. */
 static place
 number_on(struct json_reader *r, place start, place p, place end)
 {
@@ -348,7 +377,7 @@ word_done(struct json_reader *r, unsigned char first)
 		    JSON_NULL : JSON_BOOLEAN, NULL, first == 't'));
 }
 
-/* The first letter is read; r->word is where its word continues. */
+/* Goes on with a word at p; r->word is its next letter in `words`. */
 static place
 word_on(struct json_reader *r, place p, place end)
 {
@@ -421,7 +450,7 @@ take_punctuation(struct json_reader *r, unsigned char c)
 
 /* --------------------------------------------------------------- pieces --- */
 
-/* One token, which begins at p. */
+/* Reads one token, which begins at p. */
 static place
 token_begins(struct json_reader *r, place p, place end, uint64_t at)
 {
@@ -451,7 +480,7 @@ token_begins(struct json_reader *r, place p, place end, uint64_t at)
 	}
 }
 
-/* What the last piece has cut. */
+/* Goes on with the token that the last piece has cut. */
 static place
 resume_token(struct json_reader *r, place p, place end)
 {

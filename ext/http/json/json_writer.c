@@ -10,20 +10,6 @@ enum { MILLION = 1000000 };
 
 /* ------------------------------------------------------------ strings --- */
 
-static bool
-text_is_utf8(const unsigned char *p, size_t n)
-{
-	enum string_stop why;
-	size_t at;
-
-	for (at = 0; at < n; at++) {
-		at += string_plain(p + at, n - at, &why);
-		if (at < n && p[at] >= 0x80)
-			return false;
-	}
-	return true;
-}
-
 static void
 string_put(struct writer *to, const unsigned char *p, size_t n)
 {
@@ -49,7 +35,7 @@ string_put(struct writer *to, const unsigned char *p, size_t n)
 
 /* ------------------------------------------------------------- values --- */
 
-/* False: the writer has failed, perhaps because no value may follow here. */
+/* False: the writer has failed, perhaps since no value may stand here. */
 static bool
 value_begin(struct json *j, const char *key)
 {
@@ -157,7 +143,7 @@ json_whole(struct json *j, const char *key, uint64_t value)
 	    digits));
 }
 
-/* Not printf: a locale may replace its point. */
+/* printf is not used, because a locale may replace its point. */
 void
 json_real(struct json *j, const char *key, double value)
 {
@@ -179,7 +165,7 @@ json_real(struct json *j, const char *key, double value)
 		part = 0;
 	}
 	end = digits_write(end, whole);
-	/* The 1 ahead keeps the zeros; the point takes its place. */
+	/* The 1 ahead keeps the zeros; the point replaces it. */
 	(void)digits_write(end, MILLION + part);
 	*end = '.';
 	scalar_put(j, key, text, (size_t)(end + 7 - text));

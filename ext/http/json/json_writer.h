@@ -12,9 +12,9 @@
  *   json_map_end(&j);
  *   json_end(&j);                           }\n
  *
- * In an object each value has a key, in an array the key is NULL. A missing
- * key, and a text that is not complete at the end, fail the writer, as a failed
- * write does. Nothing is allocated.
+ * In an object each value has a key; in an array the key is NULL. A missing key
+ * or a text that is incomplete at its end fails the writer, as a failed write
+ * does. Nothing is allocated.
  */
 #ifndef KVROUTE_JSON_WRITER_H
 #define KVROUTE_JSON_WRITER_H
@@ -26,7 +26,7 @@ enum { JSON_NESTED = 32 }; /* objects and arrays within each other */
 struct json {
 	struct writer *to;
 	unsigned depth;
-	bool some;     /* a value precedes, where we are */
+	bool some;     /* a value precedes at this level */
 	bool complete;
 	bool is_map[JSON_NESTED + 1];
 };
@@ -42,10 +42,10 @@ void json_list_end(struct json *j);
 void json_null(struct json *j, const char *key);
 void json_bool(struct json *j, const char *key, bool value);
 void json_whole(struct json *j, const char *key, uint64_t value);
-/* Six decimals; null for what JSON has no number for, and from 1e18. */
+/* Writes six decimals; null for a number from 1e18 on, infinite or NaN. */
 void json_real(struct json *j, const char *key, double value);
 void json_text(struct json *j, const char *key, const char *text);
-/* Any bytes; if they are not UTF-8, each that is not ASCII becomes '?'. */
+/* Takes any bytes; if they are not UTF-8, '?' replaces all but ASCII. */
 void json_bytes(struct json *j, const char *key, const void *bytes, size_t n);
 
 #endif

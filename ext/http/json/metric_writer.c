@@ -63,7 +63,7 @@ metric_head_histogram(struct metrics *m, const struct metric *name,
 	head_put(m, name, "histogram", help);
 }
 
-/* The decimals of part / one, so many, or until the rest is 0. */
+/* Writes the decimals of part / one: so many, or all if places is 0. */
 static void
 decimals_put(struct writer *w, uint64_t part, uint64_t one, unsigned places)
 {
@@ -106,46 +106,28 @@ label_begin(struct metrics *m, const char *label)
 	m->labelled = true;
 }
 
-static bool
-must_escape(char c)
-{
-	return c == '"' || c == '\\';
-}
-
 void
 metric_label(struct metrics *m, const char *label, const char *text, size_t n)
 {
-	const char *at = text, *end = text + n, *from = text;
-
-	label_begin(m, label);
-	for (; at < end; at++) {
-		if (!must_escape(*at))
-			continue;
-		writer_put(m->to, from, (size_t)(at - from));
-		writer_put(m->to, "\\", 1);
-		from = at;
-	}
-	writer_put(m->to, from, (size_t)(at - from));
-	writer_text(m->to, "\"");
-}
-
-void
-metric_label_plain(struct metrics *m, const char *label, const char *text,
-    size_t n)
-{
+	const bool utf8 = text_is_utf8(text, n);
+	unsigned char c;
 	size_t i;
 
 	label_begin(m, label);
-	for (i = 0; i < n; i++)
-		writer_put(m->to, text[i] < ' ' || text[i] > '~' ||
-		    must_escape(text[i]) ? "?" : &text[i], 1);
+	for (i = 0; i < n; i++) {
+		c = (unsigned char)text[i];
+		if (c == '"' || c == '\\')
+			writer_put(m->to, "\\", 1);
+		writer_put(m->to, c < ' ' || c == 0x7f ||
+		    (c >= 0x80 && !utf8) ? "?" : &text[i], 1);
+	}
 	writer_text(m->to, "\"");
 }
 
 void
 metric_label_text(struct metrics *m, const char *label, const char *text)
 {
-	metric_label_plain(m, label, text, strlen(text));
+	metric_label(m, label, text, strlen(text));
 }
 
 void

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* text_hold.h - bytes that are held back; their memory grows. All 0: empty. */
+/* text_hold.h - a buffer that grows. All 0 is an empty one. */
 #ifndef KVROUTE_TEXT_HOLD_H
 #define KVROUTE_TEXT_HOLD_H
 
@@ -13,13 +13,13 @@ struct hold {
 	size_t capacity;
 };
 
-enum { HOLD_KEEP = 1 << 20 }; /* bytes that hold_trim leaves */
+enum { HOLD_KEEP = 1 << 20 }; /* the capacity that hold_trim allows */
 
 /* Makes room for n more bytes; false: no memory, and nothing has changed. */
 bool hold_grow(struct hold *h, size_t n);
-/* Frees what is large; it is empty then. */
+/* Frees a buffer of more than HOLD_KEEP bytes, which is empty then. */
 void hold_trim(struct hold *h);
-/* Frees it, whatever its size. */
+/* Frees a buffer of any size, which is empty then. */
 void hold_free(struct hold *h);
 
 static inline bool

@@ -63,3 +63,37 @@ writer_free(struct writer *w, void *memory)
 	if (memory != NULL)
 		w->calls->free(w->context, memory);
 }
+
+/* Returns the length of the character that begins here; 0: not UTF-8. */
+static size_t
+utf8_length(const unsigned char *p, size_t n)
+{
+	const unsigned char c = *p;
+	const size_t length = c < 0x80 ? 1 : c < 0xc2 ? 0 : c < 0xe0 ? 2 :
+	    c < 0xf0 ? 3 : c < 0xf5 ? 4 : 0;
+	size_t i;
+
+	if (length > n)
+		return 0;
+	for (i = 1; i < length; i++)
+		if ((p[i] & 0xc0) != 0x80)
+			return 0;
+	/* These are overlong, a surrogate, or above U+10FFFF. */
+	return (c == 0xe0 && p[1] < 0xa0) || (c == 0xed && p[1] > 0x9f) ||
+	    (c == 0xf0 && p[1] < 0x90) || (c == 0xf4 && p[1] > 0x8f) ? 0 :
+	    length;
+}
+
+bool
+text_is_utf8(const void *text, size_t n)
+{
+	const unsigned char *p = text;
+	size_t at, length;
+
+	for (at = 0; at < n; at += length) {
+		length = utf8_length(p + at, n - at);
+		if (length == 0)
+			return false;
+	}
+	return true;
+}

@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * text_writer.h - where a report is written to: the proxy's response.
+ * text_writer.h - writes a report into the proxy's response.
  *
  *   report --> writer_put --> calls->write --> buffers of the response
  *
- * The proxy hands in three calls and a context for them: `write` takes bytes,
- * which it copies; `alloc` and `free` are for scratch memory, all of which is
- * freed before the report is done.
+ * The proxy hands in three calls and a context for them: `write` copies bytes;
+ * `alloc` and `free` are for scratch memory, which is freed before the report
+ * is done.
  *
- * Errors: when a call fails, or the text cannot be completed for another
- * reason, `failed` is set and nothing further is written. Nothing needs to be
- * checked on the way; the proxy looks at `failed` when the report is done and
- * sends an error instead.
+ * When a call fails, or the text cannot be completed for another reason,
+ * `failed` is set and nothing further is written. The proxy looks at `failed`
+ * once, when the report is done, and sends an error instead.
  */
 #ifndef KVROUTE_TEXT_WRITER_H
 #define KVROUTE_TEXT_WRITER_H
@@ -21,7 +20,7 @@
 #include <stdint.h>
 
 struct writer_calls {
-	/* false: there is no room */
+	/* Returns false if there is no room. */
 	bool (*write)(void *context, const void *bytes, size_t n);
 	void *(*alloc)(void *context, size_t size);
 	void (*free)(void *context, void *memory);
@@ -34,7 +33,7 @@ struct writer {
 	unsigned busy; /* calls of this report that found a lock held */
 };
 
-enum { WRITER_DIGITS = 20, WRITER_HEX = 16 }; /* of the largest number */
+enum { WRITER_DIGITS = 20, WRITER_HEX = 16 }; /* digits of UINT64_MAX */
 
 void writer_put(struct writer *w, const void *bytes, size_t n);
 void writer_text(struct writer *w, const char *text);
@@ -43,9 +42,11 @@ void writer_number(struct writer *w, uint64_t n);
 void *writer_alloc(struct writer *w, size_t size);
 void writer_free(struct writer *w, void *memory);
 
-/* Writes the decimal digits of n, no NUL; returns the end. */
+/* Writes the decimal digits of n without a NUL; returns their end. */
 char *digits_write(char to[WRITER_DIGITS], uint64_t n);
-/* All hexadecimal digits of n, no NUL. */
+/* Writes all 16 hexadecimal digits of n without a NUL. */
 void hex_write(char to[WRITER_HEX], uint64_t n);
+
+bool text_is_utf8(const void *text, size_t n);
 
 #endif

@@ -2,8 +2,8 @@
 /*
  * body.c - takes a body in pieces and returns the outcome.
  *
- * A body may end within a string, which counts up to there. So it is given the
- * missing end: the rest of a character or of an escape, and a quote.
+ * A body may end within a string, which counts up to the cut. The reader then
+ * gets the missing end: the rest of a character or of an escape, and a quote.
  */
 #include "body_in.h"
 
@@ -39,6 +39,7 @@ body_free(struct body *b)
 	hold_free(&b->held);
 	hold_free(&b->side);
 	hold_free(&b->parts);
+	hold_free(&b->lines);
 	XXH3_freeState(b->digest);
 	free(b);
 }
@@ -51,6 +52,7 @@ body_trim(struct body *b)
 	hold_trim(&b->held);
 	hold_trim(&b->side);
 	hold_trim(&b->parts);
+	hold_trim(&b->lines);
 }
 
 const char *
@@ -63,22 +65,25 @@ static void
 state_forget(struct body *b)
 {
 	json_reader_begin(&b->json, &body_calls, b);
-	b->given = b->fed = b->end = 0;
+	b->given = b->fed = b->end = b->beside = 0;
 	b->n_last = 0;
 	b->order_mark = 0;
 	b->stopped = b->closing = b->whole = b->other = b->is_cut = false;
 	b->why = BODY_PROMPT;
 	b->messages = b->prompts = 0;
-	b->answered = b->answer_last = b->is_reasoning = false;
+	b->answered = b->answer_last = b->is_reasoning = b->led = false;
 	b->by_tokens = b->some = b->several = b->media = false;
 	b->of_tokens = false;
 	memset(b->flags, 0, sizeof(b->flags));
+	b->usage = BODY_USAGE_MEMBER;
+	b->usage_at = b->usage_cut = 0;
 	b->sink = SINK_NONE;
 	b->staged = 0;
-	b->written = b->digested = 0;
+	b->written = b->digested = b->others = 0;
 	memset(b->is_ahead, 0, sizeof(b->is_ahead));
 	memset(b->name_length, 0, sizeof(b->name_length));
 	memset(b->id_length, 0, sizeof(b->id_length));
+	b->lines_left = 0;
 	body_trim(b);
 	b->system.length = b->held.length = 0;
 	body_order_reset(b);
@@ -111,6 +116,19 @@ body_reasoning(struct body *b, bool keep)
 	b->keeps_reasoning = keep;
 }
 
+void
+body_ignore(struct body *b, body_line *is_ignored, void *context)
+{
+	b->is_ignored = is_ignored;
+	b->ignoring = context;
+}
+
+uint64_t
+body_beside(const struct body *b)
+{
+	return b->beside;
+}
+
 /* ------------------------------------------------------------- feeding --- */
 
 static void
@@ -132,8 +150,8 @@ last_keep(struct body *b, const unsigned char *bytes, size_t n)
 }
 
 /*
- * A byte order mark ahead of the body is passed over, as engines do. It may
- * come in pieces. Returns how much of this one belongs to it.
+ * Passes over a byte order mark ahead of the body, as engines do. It may come
+ * in pieces. Returns the number of its bytes in this piece.
  */
 static size_t
 order_mark(struct body *b, const unsigned char *bytes, size_t n)
@@ -186,7 +204,7 @@ body_cut(struct body *b)
 
 /* --------------------------------------------------------------- early --- */
 
-/* The number of bytes missing from the last character. */
+/* Returns the number of bytes missing from the last character. */
 static size_t
 bytes_lacking(const struct body *b)
 {
@@ -205,8 +223,8 @@ bytes_lacking(const struct body *b)
 }
 
 /*
- * Where the last escape begins, if the last bytes may be within one: nothing
- * follows it, or 'u' and less than four digits. n_last: none.
+ * Finds the begin of an escape that may be cut: a backslash at the end, or with
+ * 'u' and less than four digits behind it. Returns n_last if there is no such.
  */
 static size_t
 escape_at(const struct body *b)
@@ -224,7 +242,6 @@ escape_at(const struct body *b)
 	return run % 2 == 1 ? i - 1 : b->n_last;
 }
 
-/* The bytes that complete a string that ends here. */
 size_t
 body_missing(const struct body *b, unsigned char end[8])
 {
@@ -251,7 +268,7 @@ close_early(struct body *b)
 	piece_feed(b, end, body_missing(b, end));
 }
 
-/* Outside of all objects and lists. A number ends with what follows it. */
+/* The text is not in an object or list. A blank ends a number. */
 static void
 close_outside(struct body *b)
 {
@@ -261,6 +278,18 @@ close_outside(struct body *b)
 }
 
 /* ----------------------------------------------------------------- end --- */
+
+/* Does the scope have media? */
+static bool
+has_media_ahead(const struct body *b)
+{
+	size_t i;
+
+	for (i = AHEAD_EMBEDS; i <= AHEAD_IMAGE; i++)
+		if (b->is_ahead[i])
+			return true;
+	return false;
+}
 
 static void
 facts_make(const struct body *b, struct body_facts *facts)
@@ -283,10 +312,12 @@ facts_make(const struct body *b, struct body_facts *facts)
 	facts->ahead = b->digested;
 	facts->cut = !b->whole;
 	facts->stream = flag[FLAG_STREAM];
-	facts->stream_options = flag[FLAG_OPTIONS];
-	facts->include_usage = flag[FLAG_USAGE];
+	facts->usage = b->usage;
+	facts->usage_at = b->usage_at;
+	facts->usage_cut = b->usage_cut;
 	facts->several = b->several;
-	facts->media = b->media;
+	facts->many = flag[FLAG_MANY] || flag[FLAG_BEST];
+	facts->media = b->media || has_media_ahead(b);
 	facts->prompt_logprobs = flag[FLAG_PROMPT_LOGPROBS] ||
 	    (flag[FLAG_ECHO] && flag[FLAG_LOGPROBS]);
 	facts->stored = b->is_ahead[AHEAD_PREVIOUS] ||
@@ -321,6 +352,7 @@ body_end(struct body *b, struct body_facts *facts)
 	else if (b->fed > 0 && !b->whole)
 		close_early(b);
 	b->stopped = false;
+	body_close_digests(b);
 	if (b->is_reasoning)
 		body_drop_item(b);
 	body_settle(b);

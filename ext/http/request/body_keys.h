@@ -2,9 +2,9 @@
 /*
  * body_keys.h - the known keys, by place, and the kinds of their values.
  *
- * A room is an open object or list, a value is what may come next in it;
- * body_shape.c combines them. A key may be known at some endpoints only:
- * `input` is the conversation in Responses and the arguments of a call in
+ * A room is a kind of open object or list, and a value is the kind of the next
+ * value in it; body_shape.c combines them. A key may be known at some endpoints
+ * only: `input` is the conversation in Responses and the arguments of a call in
  * Messages.
  */
 #ifndef KVROUTE_BODY_KEYS_H
@@ -23,12 +23,14 @@ enum room {
 	ROOM_PART,
 	ROOM_MEDIA,
 	ROOM_CALL,
-	ROOM_FUNCTION, /* in it */
+	ROOM_FUNCTION, /* in a call */
 	ROOM_OPTIONS,
 	ROOM_METADATA,
-	ROOM_LIST,    /* of whatever its value says */
-	ROOM_WHOLE_MAP,
-	ROOM_WHOLE_LIST
+	ROOM_LIST,    /* all elements have the same kind of value */
+	ROOM_WHOLE_MAP,   /* written with all of its members */
+	ROOM_WHOLE_LIST,
+	ROOM_DIGEST_MAP,  /* a digest stands for it */
+	ROOM_DIGEST_LIST
 };
 
 enum value {
@@ -48,28 +50,31 @@ enum value {
 	IS_PROMPT, /* one of a list */
 	IS_TOKEN,
 	IS_AHEAD,
-	IS_WHOLE,  /* in something that counts as a whole */
+	IS_WHOLE,  /* in a value that is written as a whole */
+	IS_DIGEST, /* in a value for which a digest stands */
+	IS_OTHER,  /* a member that is not in the table */
 	IS_NAME,
 	IS_ID,
 	IS_METADATA,
 	IS_TRUE,   /* a flag: is it true? */
+	IS_MANY,   /* a flag: is it a whole number above 1? */
 	IS_FALSE,  /* a flag: is it false? */
 	IS_THERE,  /* a flag: is it there, and not null? */
 	IS_OPTIONS,
-	IS_TYPE,   /* of an item */
-	IS_MORE    /* of the text of a completion */
+	IS_TYPE,   /* the type of an item */
+	IS_MORE    /* more text of a completion */
 };
 
 struct key {
 	unsigned char length;
 	unsigned char value; /* enum value */
-	unsigned char mark;  /* of it, or which name, flag, digest */
+	unsigned char mark;  /* enum mark; or enum name, flag, ahead */
 	unsigned char in;    /* a set of endpoints */
-	unsigned char rank;  /* its place in the prompt, if that is ordered */
+	unsigned char rank;  /* its place in an ordered object */
 	const char *name;
 };
 
-/* This key of this room, or NULL. */
+/* Finds a key of a room at an endpoint, or returns NULL. */
 const struct key *body_key(enum room room, enum endpoint endpoint,
     const void *name, size_t n);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * body_order.c - the order of a prompt does not depend on that of keys, and
- * what is empty leaves no mark.
+ * body_order.c - orders the prompt whatever the order of keys, and leaves no
+ * mark of an empty value.
  *
  * Each key of an ordered object (a message, a part, media, a call, its
  * function) has a rank, see body_keys.c. A value is written at once if all
@@ -15,21 +15,21 @@
  *   prompt  \FF m \FF ( \FF p \FF t Why? \FF ) | \FF n ann \FF r user
  *   side    \FF r user \FF n ann               +---^ by rank, at the end
  *
- * What is long has rank 0 or comes after it, mostly. So few bytes are copied.
+ * Long values mostly have rank 0 or come after it, so few bytes are copied.
  *
- * Objects within a value that is aside write all of theirs there, one after the
- * other, and put them in order where they are. So a byte may be copied once for
- * each object around it. ORDERED_MAX bounds that; what is deeper is skipped.
- * Where values with text begin is kept in `parts`, a stack: those of an object
- * are on top when it ends.
+ * Objects within a value that is aside write all of their values there, one
+ * after the other, and sort them in place. A byte may be copied once for each
+ * object around it. ORDERED_MAX bounds that; a digest stands for deeper
+ * objects. `parts` is a stack of the values with text: those of an object are
+ * on top when it ends.
  *
  * A level has marks that precede its first text and one that ends it.
- * body_open is called ahead of text, and writes the first ones of all levels
- * that have none yet: these are always the innermost. A level without text has
- * no marks then.
+ * body_open is called ahead of text, and writes the first marks of all levels
+ * that have no text yet: these are always the innermost. A level that stays
+ * without text has no marks.
  *
- * If a body is cut, what is aside is not part of the prompt: so what is left is
- * a prefix of the prompt of the whole.
+ * If a body is cut, the values aside are not part of the prompt: the rest is a
+ * prefix of the prompt of the whole body.
  */
 #include "body_in.h"
 
@@ -57,7 +57,7 @@ part_at(const struct body *b, size_t i)
 	return (struct part *)(void *)b->parts.data + i;
 }
 
-/* The end of what is aside. */
+/* Returns the end of the text aside, with that in the stage. */
 static size_t
 aside_end(const struct body *b)
 {
@@ -73,7 +73,7 @@ open_level(struct body *b, struct level *l)
 
 	for (i = 0; i < l->n_open; i++) {
 		body_mark(b, l->open[i]);
-		b->some |= l->open[i] == MARK_SYSTEM;
+		b->some |= b->sink == SINK_SYSTEM;
 	}
 	l->first = aside_end(b);
 }
@@ -87,7 +87,7 @@ body_open(struct body *b)
 
 /* --------------------------------------------------------------- values --- */
 
-/* The value of this key goes where its object does, without delay. */
+/* Can the value be written at once, where its object is written? */
 static bool
 in_place(const struct level *l)
 {
@@ -102,6 +102,8 @@ void
 body_order_begin(struct body *b, struct level *l)
 {
 	l->seen = l->waiting = 0;
+	l->sum = (XXH128_hash_t){ 0, 0 };
+	l->any = false;
 	l->first = 0;
 	l->turns_aside = false;
 	l->parts = n_parts(b);
@@ -131,7 +133,7 @@ extends_last(const struct body *b, const struct level *l)
 	return n > l->parts && part_at(b, n - 1)->rank == l->rank;
 }
 
-/* Was there text? Then it is a part, or one more piece of the last one. */
+/* Makes a value with text a part, or one more piece of the last part. */
 static void
 keep_part(struct body *b, struct level *l)
 {
@@ -146,7 +148,7 @@ keep_part(struct body *b, struct level *l)
 		body_stop(b, BODY_NO_MEMORY);
 }
 
-/* The stage goes to `side` as far as it is aside. */
+/* Moves the text aside from the stage to `side`. */
 static void
 settle_aside(struct body *b)
 {
@@ -157,8 +159,8 @@ settle_aside(struct body *b)
 }
 
 /*
- * The short way of names and roles, of which each message has one: what a value
- * does that turns aside, and body_text.
+ * A short way for names and roles, since each message has one: it has the
+ * effect of a value that turns aside, and of body_text.
  */
 void
 body_order_text(struct body *b, enum mark mark, const void *text, size_t n)
@@ -210,7 +212,7 @@ in_order(const struct body *b, size_t from, size_t n)
 	return true;
 }
 
-/* Calls with the parts in their order; `end` is that of the last one. */
+/* Calls `each` with the parts by their ranks; the last one ends at `end`. */
 static void
 by_rank(struct body *b, const struct level *l, size_t end,
     void (*each)(struct body *, size_t, size_t))
@@ -236,7 +238,7 @@ write_part(struct body *b, size_t at, size_t n)
 	body_put(b, b->side.data + at, n);
 }
 
-/* There is room. */
+/* Copies a part to the end of `side`, which has room. */
 static void
 copy_part(struct body *b, size_t at, size_t n)
 {

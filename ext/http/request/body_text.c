@@ -4,11 +4,11 @@
  *
  *   mark, text, digest --put--> stage [ \xFF r user \xFF ( \xFF p ... ]
  *                                 |  full, or the sink changes
- *   text of more than a stage ----+----> prompt | system | held | digest
+ *   text of more than a stage ----+----> prompt | system | held
  *
  * A prompt takes pieces of any length, but each costs a call and a look at its
- * unfinished block: marks and short texts are joined, long texts go directly
- * from where they lie.
+ * unfinished block. So marks and short texts are joined; long texts go to the
+ * sink from where they lie.
  */
 #include "body_in.h"
 
@@ -53,16 +53,12 @@ to_sink(struct body *b, const void *bytes, size_t n)
 	case SINK_MESSAGES:
 		to_hold(b, &b->held, bytes, n);
 		break;
-	case SINK_DIGEST:
-		XXH3_128bits_update(b->digest, bytes, n);
-		b->digested += n;
-		break;
 	case SINK_NONE:
 		break;
 	}
 }
 
-/* Or aside, see body_order.c. */
+/* Writes to the sink, or aside, see body_order.c. */
 static void
 write_on(struct body *b, const void *bytes, size_t n)
 {
@@ -101,22 +97,9 @@ body_open_sink(struct body *b, enum sink sink)
 }
 
 void
-body_open_digest(struct body *b, enum ahead ahead)
-{
-	body_open_sink(b, SINK_DIGEST);
-	b->digesting = ahead;
-	XXH3_128bits_reset(b->digest);
-}
-
-void
 body_settle(struct body *b)
 {
 	body_flush(b);
-	if (b->sink == SINK_DIGEST) {
-		b->is_ahead[b->digesting] = true;
-		XXH128_canonicalFromHash(&b->ahead[b->digesting],
-		    XXH3_128bits_digest(b->digest));
-	}
 	b->sink = SINK_NONE;
 }
 
@@ -162,8 +145,8 @@ body_put_on(struct body *b, const void *bytes, size_t n)
 }
 
 /*
- * Names that are too long are cut at the start of a character and end in '#'
- * and their digest.
+ * A name that is too long is cut ahead of a character; '#' and a digest of the
+ * name follow.
  */
 void
 body_name(struct body *b, enum name name, const void *text, size_t n)
@@ -191,7 +174,7 @@ body_name(struct body *b, enum name name, const void *text, size_t n)
 	b->name_length[name] = at;
 }
 
-/* An id names one thing: a part of it would name another. */
+/* A long id is dropped: its first part might be the id of something else. */
 void
 body_id(struct body *b, enum body_id id, const void *text, size_t n)
 {

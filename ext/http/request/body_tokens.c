@@ -1,25 +1,23 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * body_tokens.c - prompts that are token ids: 4 bytes for each.
+ * body_tokens.c - reads prompts that are token ids: 4 bytes for each.
  *
  *   "prompt": [1, 15339, 1917, ...]    or [[1, 15339, ...], ...]
  *
- * A prompt has a hundred thousand of them, all alike. json_reader.c takes a
- * byte at a time; here are the rows of ids and commas that it need not look at,
- * eight bytes at a time:
+ * A prompt may have a hundred thousand of them. json_reader.c takes a byte at a
+ * time; this file takes rows of ids and commas, eight bytes at a time:
  *
- *   1  5  3  3  9  ,     1      number, comma, and a space or none
+ *   1  5  3  3  9  ,     1      number, comma, and a space or no space
  *   01 05 03 03 09 1c 10 01     less '0'; the first above 9 ends the number
  *   00 00 00 01 05 03 03 09     its digits at the end, after leading zeros
  *
- * Whatever is not like this, even a number of eight digits, is left to
- * json_reader.c.
+ * json_reader.c reads all other forms, even a number of eight digits.
  */
 #include "body_in.h"
 
 #include "body_keys.h"
 
-enum { LOOK = 16, ID = 4 }; /* bytes: for a number and what follows; of an id */
+enum { LOOK = 16, ID = 4 }; /* bytes read for a number, written for an id */
 
 #define EACH(byte) (UINT64_C(0x0101010101010101) * (byte))
 
@@ -32,26 +30,19 @@ write_id(unsigned char to[ID], uint32_t id)
 		to[i] = (unsigned char)(id >> 8 * i);
 }
 
-/* A token is a 32-bit number; anything else is not a token. */
+/* A token is a 32-bit number, such as 1 or 1.0; others are UINT32_MAX. */
 void
 body_token(struct body *b, const char *digits, size_t n)
 {
-	uint64_t number = n == 0 ? UINT64_C(1) << 32 : 0;
+	const uint64_t number = body_whole_number(digits, n);
 	unsigned char bytes[ID];
-	size_t i;
 
-	for (i = 0; i < n && number <= UINT32_MAX; i++) {
-		if (digits[i] < '0' || digits[i] > '9')
-			number = UINT64_C(1) << 32;
-		else
-			number = number * 10 + (uint64_t)(digits[i] - '0');
-	}
 	write_id(bytes, number > UINT32_MAX ? UINT32_MAX : (uint32_t)number);
 	body_put(b, bytes, sizeof(bytes));
 	b->some = true;
 }
 
-/* Eight bytes, the first one lowest. */
+/* Loads eight bytes, the first one lowest. */
 static inline uint64_t
 load_word(const unsigned char *p)
 {
@@ -64,7 +55,7 @@ load_word(const unsigned char *p)
 	return word;
 }
 
-/* Of eight digits, the first one lowest: neighbours are joined three times. */
+/* Joins neighbours three times. The first of the eight digits is lowest. */
 static inline uint32_t
 value_of(uint64_t digits)
 {
@@ -76,7 +67,7 @@ value_of(uint64_t digits)
 	return (uint32_t)(fours * 10000 + (fours >> 32));
 }
 
-/* Is the first comma followed by a space? Then all are, or the row ends. */
+/* Returns 1 if a space follows the first comma; a row has it at all or none. */
 static size_t
 gap_of(const unsigned char *p)
 {
@@ -86,9 +77,9 @@ gap_of(const unsigned char *p)
 }
 
 /*
- * As far as there is room for ids. Where the next number begins follows from
- * bit 4 alone, which digits have and a comma has not: so it is known early, and
- * the rest is not waited for.
+ * Takes ids while `to` has room. Bit 4 alone, which digits have and a comma
+ * lacks, gives the begin of the next number: so the processor need not wait for
+ * the rest of this one.
  */
 static const unsigned char *
 take_row(const unsigned char *p, const unsigned char *end, unsigned char **to,

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* The first match counts: a longer end precedes a shorter one. */
+/* The first match counts, so a longer end precedes a shorter one. */
 static const struct {
 	enum endpoint endpoint;
 	const char *end;
@@ -21,6 +21,8 @@ endpoint_of(const char *path, size_t length)
 {
 	size_t i, n;
 
+	while (length > 0 && path[length - 1] == '/')
+		length--;
 	for (i = 0; i < sizeof(ends) / sizeof(*ends); i++) {
 		n = strlen(ends[i].end);
 		if (length >= n &&

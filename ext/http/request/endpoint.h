@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * endpoint.h - the engine's endpoint, by its path.
+ * endpoint.h - finds the engine's endpoint by its path.
  *
  * Gateways prepend to the path (/openai/v1/..., a deployment, a tenant), so
  * only its end counts:
@@ -11,7 +11,8 @@
  *   .../openai/responses      responses
  *   .../v1/messages           messages      Anthropic
  *
- * Everything else is ENDPOINT_OTHER: the body is not read.
+ * Slashes at the end do not matter. All other paths are ENDPOINT_OTHER: they
+ * have no prompt.
  */
 #ifndef KVROUTE_ENDPOINT_H
 #define KVROUTE_ENDPOINT_H
@@ -24,12 +25,12 @@ enum endpoint {
 	ENDPOINT_COMPLETIONS,
 	ENDPOINT_RESPONSES,
 	ENDPOINT_MESSAGES,
-	ENDPOINTS /* how many there are */
+	ENDPOINTS
 };
 
 /* The path has no query and is decoded; it may hold any bytes. */
 enum endpoint endpoint_of(const char *path, size_t length);
-/* "chat", "completions" ...; "other" for unknown numbers too. */
+/* Returns "chat", "completions" and so on; "other" for unknown numbers. */
 const char *endpoint_name(enum endpoint endpoint);
 
 #endif

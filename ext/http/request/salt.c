@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * salt.c - see salt.h. A span is open from the key of a salt to the comma after
+ * salt.c - see salt.h. A span goes from the key of a salt to the comma after
  * its value. Salts at the end have no such comma: the first of them takes the
- * comma ahead of it. So the rest is JSON, also where no new salt is put in.
+ * comma ahead of it. The rest is JSON, also without a new salt.
  *
  *   {"a":1,"cache_salt":"x","b":2}     {"a":1,"cache_salt":"x"}
  *          -----------------                 ------------------
@@ -37,7 +37,7 @@ on_key(void *context, const unsigned char *key, size_t n)
 	return true;
 }
 
-/* Ahead of the next member of the object at the top. */
+/* A comma at the top ends a member. */
 static bool
 on_comma(void *context, uint64_t at)
 {
@@ -56,7 +56,7 @@ on_comma(void *context, uint64_t at)
 	return true;
 }
 
-/* The last brace: does a member that stays precede it? */
+/* The last brace ends a member, too. */
 static bool
 on_end(void *context, uint64_t at)
 {
@@ -74,7 +74,7 @@ on_end(void *context, uint64_t at)
 	return true;
 }
 
-/* The text itself is an object. */
+/* Refuses a text that is not an object. */
 static bool
 on_value(void *context, enum json_kind kind, const void *text, size_t n)
 {
@@ -87,7 +87,7 @@ on_value(void *context, enum json_kind kind, const void *text, size_t n)
 
 /* --------------------------------------------------------------- pieces --- */
 
-/* Passes over as much of a byte order mark as this piece has. */
+/* Passes over the bytes of a byte order mark in this piece. */
 static place
 order_mark(struct salt *s, place p, place end)
 {
@@ -142,7 +142,7 @@ put_text(unsigned char *to, const char *text)
 	return to + n;
 }
 
-/* NULL: not UTF-8. */
+/* Writes the escaped value; NULL: it is not UTF-8. */
 static unsigned char *
 put_value(unsigned char *to, place p, place end)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * salt.h - sets `cache_salt` at the top of a JSON body, which engines keep
- * their caches apart by.
+ * salt.h - sets `cache_salt` at the top of a JSON body, by which engines
+ * separate their caches.
  *
  *   struct salt s;
  *   salt_begin(&s);
@@ -14,15 +14,15 @@
  *    ------------------ span        ^ end
  *   {                   "model": "m","cache_salt":"b"}
  *
- * What a client has set is blanked, and a new member is put at the end. So
- * everything else stays where it is and as it is, and a body in a file needs no
- * second one. An engine takes the first of equal keys or the last: all of them
- * are blanked. Keys are compared by what they say: "cache\u005fsalt" is one.
- * Those of objects within are left alone.
+ * A client's salt is blanked, and a new member is put at the end. All other
+ * bytes stay where they are, so a body in a file needs no second file. An
+ * engine may take the first of equal keys or the last, so all of them are
+ * blanked. Keys are decoded before they are compared: "cache\u005fsalt" is a
+ * salt. Objects within the body are left alone.
  *
- * A body that is no JSON, no object or not complete, is nested deeper than
- * SALT_DEPTH or has more than SALT_SPANS salts is refused: engines must not
- * read it in another way. A byte order mark ahead of it is passed over.
+ * A body that is not a whole JSON object, is nested deeper than SALT_DEPTH or
+ * has more than SALT_SPANS salts is refused: an engine might read it in another
+ * way. A byte order mark ahead of the body is passed over.
  *
  * Nothing is allocated. Time is proportional to the length of the body.
  */
@@ -44,15 +44,15 @@ struct salt_span {
 struct salt {
 	struct salt_span span[SALT_SPANS]; /* in order */
 	size_t spans;
-	uint64_t end;           /* of the brace at the end */
-	bool comma;             /* a member that stays precedes it */
-	/* inside */
+	uint64_t end;           /* offset of the brace at the end */
+	bool comma;             /* a member that stays precedes the brace */
+	/* used by salt.c */
 	bool broken;
-	unsigned char mark;     /* bytes of the order mark */
+	unsigned char mark;     /* bytes of the byte order mark so far */
 	bool some;              /* a member has begun */
-	bool salty;             /* the member at hand is a salt */
+	bool salty;             /* the current member is a salt */
 	bool kept;              /* a member that stays has ended */
-	uint64_t lead;          /* the comma behind the last one that did */
+	uint64_t lead;          /* the comma behind the last such member */
 	size_t run;             /* spans ahead of that comma */
 	unsigned char text[JSON_BOUND];
 	struct json_reader reader;
@@ -60,13 +60,13 @@ struct salt {
 
 void salt_begin(struct salt *s);
 void salt_data(struct salt *s, const void *data, size_t n);
-/* False: it cannot be salted. */
+/* Ends the body; false: it must be refused. */
 bool salt_end(struct salt *s);
 
-/* Room for the member of a value of n bytes. */
+/* The room that the member of a value of n bytes needs. */
 #define SALT_ROOM(n) (6 * (n) + sizeof(",\"cache_salt\":\"\""))
 
-/* The member as JSON; returns its length. 0: the value is not UTF-8. */
+/* Writes the member as JSON and returns its length; 0: it is not UTF-8. */
 size_t salt_member(const struct salt *s, const void *value, size_t n,
     unsigned char *to, size_t room);
 

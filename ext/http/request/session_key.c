@@ -33,8 +33,8 @@ piece_is(const struct piece *p, const char *text)
 }
 
 /*
- * Cuts the last piece off; false: there is none, or the path does not begin
- * with a slash.
+ * Cuts the last piece off; false: the path is empty or does not begin with a
+ * slash.
  */
 static bool
 piece_cut(const char *path, size_t *length, struct piece *last)
@@ -51,7 +51,7 @@ piece_cut(const char *path, size_t *length, struct piece *last)
 	return true;
 }
 
-/* The last pieces of a path, the last one first. */
+/* pieces_of finds the last pieces of a path, the last one first. */
 enum { PIECES = 5 };
 
 static size_t
@@ -64,7 +64,7 @@ pieces_of(const char *path, size_t length, struct piece p[PIECES])
 	return n;
 }
 
-/* .../v1/KIND, with KIND at p[0]. */
+/* Is the path .../v1/KIND, with KIND at p[0]? */
 static bool
 is_under(const struct piece *p, size_t n, const char *kind)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * page.h - page.html, the status page for a browser, and how it is sent.
+ * page.h - the headers of page.html, the status page for a browser.
  *
- * The page is static: it fetches the JSON from where it came from. A proxy
- * embeds its bytes when it is built and sends them with these headers, by
- * which the page may run its own script and style, fetch from its own origin,
- * and do nothing else.
+ * The page is static: it fetches the JSON from its own address. A proxy embeds
+ * the page when it is built and sends it with these headers. They allow the
+ * page to run its own script and style and to fetch from its own origin, and
+ * nothing else.
  */
 #ifndef KVROUTE_PAGE_H
 #define KVROUTE_PAGE_H

@@ -36,3 +36,36 @@ reason_occurs(uint32_t reason)
 {
 	return reason < REASONS && reason != REASON_PINNED;
 }
+
+enum reason
+reason_of_body(enum body_outcome outcome)
+{
+	switch (outcome) {
+	case BODY_PROMPT:
+		return REASON_COST;
+	case BODY_EMPTY:
+		return REASON_NO_BODY;
+	case BODY_NOT_JSON:
+		return REASON_NOT_JSON;
+	case BODY_TOO_DEEP:
+		return REASON_TOO_DEEP;
+	case BODY_NO_PROMPT:
+		return REASON_NO_PROMPT;
+	default:
+		return REASON_FAILED;
+	}
+}
+
+enum reason
+reason_of_error(int error)
+{
+	switch (error) {
+	case KVR_EBUSY:
+		return REASON_BUSY;
+	case KVR_ENOWORKER:
+	case KVR_EALLOVERLOADED:
+		return REASON_NO_WORKER;
+	default:
+		return REASON_FAILED;
+	}
+}

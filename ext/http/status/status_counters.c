@@ -2,12 +2,14 @@
 /* status_counters.c - counters of the proxy, see status_parts.h. */
 #include "status_parts.h"
 
-/* Numbers that are named after their kind. */
+#include <string.h>
+
+/* An array of counters, each named after its reason or endpoint. */
 struct kinds {
 	const char *json, *metric, *label, *help;
 	size_t n;
-	const char *(*name)(size_t i); /* NULL: there is no such kind */
-	size_t at;              /* of an array in struct counters */
+	const char *(*name)(size_t i); /* returns NULL if i is not shown */
+	size_t at;              /* the array's offset in struct counters */
 };
 
 static const char *
@@ -53,6 +55,33 @@ kinds_json(struct json *j, const struct kinds *k, const struct counters *all)
 	json_map_end(j);
 }
 
+/* Returns the i-th path, "*" for further ones, or NULL if it is not used. */
+static const char *
+path_text(const struct counters *all, size_t i, char text[PATH_BYTES + 1])
+{
+	const struct counted_path *p = &all->path[i];
+
+	if (p->count == 0 || (p->length == 0 && i + 1 < PATHS))
+		return NULL;
+	memcpy(text, p->text, p->length);
+	text[p->length] = '\0';
+	return i + 1 < PATHS ? text : "*";
+}
+
+static void
+paths_json(struct json *j, const struct counters *all)
+{
+	char text[PATH_BYTES + 1];
+	size_t i;
+
+	json_map(j, "unknown_paths");
+	for (i = 0; all != NULL && i < PATHS; i++)
+		if (path_text(all, i, text) != NULL)
+			json_whole(j, path_text(all, i, text),
+			    all->path[i].count);
+	json_map_end(j);
+}
+
 void
 counters_json(struct json *j, const struct counters *all)
 {
@@ -61,6 +90,7 @@ counters_json(struct json *j, const struct counters *all)
 
 	for (i = 0; i < KINDS; i++)
 		kinds_json(j, &kinds[i], all);
+	paths_json(j, all);
 	for (i = 0; i < counters_shown; i++) {
 		const struct counter *c = &counter_list[i];
 
@@ -94,6 +124,28 @@ kinds_metrics(struct metrics *m, const struct kinds *k, const struct status *s)
 		}
 }
 
+static void
+paths_metrics(struct metrics *m, const struct status *s)
+{
+	const struct metric name = { .name = "unknown_paths_total" };
+	const struct counters *all;
+	char text[PATH_BYTES + 1];
+	size_t u, i;
+
+	metric_head(m, &name, "Requests whose path is not that of an endpoint, "
+	    "by path.");
+	for (u = 0; u < s->upstreams; u++) {
+		all = s->upstream[u].counters;
+		for (i = 0; all != NULL && i < PATHS; i++) {
+			if (path_text(all, i, text) == NULL)
+				continue;
+			sample_begin(m, &name, &s->upstream[u]);
+			metric_label_text(m, "path", path_text(all, i, text));
+			metric_whole(m, all->path[i].count);
+		}
+	}
+}
+
 void
 counters_metrics(struct metrics *m, const struct status *s)
 {
@@ -101,6 +153,7 @@ counters_metrics(struct metrics *m, const struct status *s)
 
 	for (i = 0; i < KINDS; i++)
 		kinds_metrics(m, &kinds[i], s);
+	paths_metrics(m, s);
 	for (i = 0; i < counters_shown; i++) {
 		const struct metric name = { counter_list[i].group,
 		    counter_list[i].name, "_total" };

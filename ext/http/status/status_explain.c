@@ -33,7 +33,7 @@ facts_put(struct json *j, const struct explain *e)
 	json_whole(j, "messages", e->facts->messages);
 }
 
-/* 64 hexadecimal digits. */
+/* Writes the digest as 64 hexadecimal digits. */
 static void
 scope_put(struct json *j, const struct kvr_scope *scope)
 {
@@ -68,7 +68,7 @@ no_prompt_put(struct json *j)
 
 /* ---------------------------------------------------------- the choice --- */
 
-/* If there are several of its name. */
+/* Writes the rank of a worker that shares its name with others. */
 static void
 rank_put(struct json *j, const struct kvr *k, uint64_t id, const char *name,
     size_t length)
@@ -88,7 +88,7 @@ rank_put(struct json *j, const struct kvr *k, uint64_t id, const char *name,
 		json_whole(j, "rank", facts.rank);
 }
 
-/* null: it was removed meanwhile. */
+/* Writes the name; null if the worker was removed meanwhile. */
 static void
 worker_put(struct json *j, const struct kvr *k, uint64_t id)
 {
@@ -165,7 +165,7 @@ candidates_read(const struct explain *e, struct writer *to,
 	return error;
 }
 
-/* Workers that are added meanwhile are left out. */
+/* Writes all candidates but workers that are added meanwhile. */
 static void
 candidates_put(struct json *j, const struct explain *e)
 {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * status_explain.h - what would happen to a request body, as JSON: what is
- * found in it, which worker would be chosen, and all that the choice is made
- * of.
+ * status_explain.h - explains as JSON how a request body would be routed: the
+ * facts of the body, the worker that would be chosen, and the figures of each
+ * candidate.
  *
- * The proxy reads the body as it reads any other and describes it here; when
- * the outcome is REASON_COST there is a prompt, with its scope and its sizes.
- * Nothing is booked: kvr_route and kvr_candidates only read. As in status.h
- * the struct borrows, the handle must be kvr_nowait_set, and the writer fails,
- * also after STATUS_TRIES calls that found the lock held.
+ * The proxy reads the body as it reads any other and describes it here. With
+ * the outcome REASON_COST there is a prompt, with its scope and its sizes.
+ * Nothing is booked: kvr_route and kvr_candidates only read. As in status.h the
+ * struct borrows, the handle must be kvr_nowait_set, and errors fail the
+ * writer, also STATUS_TRIES calls that found the lock held.
  */
 #ifndef KVROUTE_STATUS_EXPLAIN_H
 #define KVROUTE_STATUS_EXPLAIN_H
@@ -21,7 +21,7 @@ struct explain {
 	size_t upstream_length;
 	enum endpoint endpoint;
 	const struct body_facts *facts; /* all but `model` are read */
-	const char *model;              /* as the scope has it */
+	const char *model;              /* the name that entered the scope */
 	size_t model_length;
 	enum reason outcome;            /* REASON_COST: there is a prompt */
 	/* only with a prompt */

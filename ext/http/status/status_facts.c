@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* A field of one of the types. */
+/* The value of a field, of any kind. */
 union value {
 	uint64_t whole;
 	uint32_t part;

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * status_facts.h - one row a fact: its member in the JSON, its metric, and the
- * field that has it.
+ * status_facts.h - tables of facts: each row has the member in the JSON, the
+ * metric, and the field of a struct.
  *
- *   { "lag", "peer_lag_seconds", FACT(struct peer, lag), "Delay of ..." }
+ *   { "bytes", "tenant_bytes", FACT(struct kvr_tenant, bytes), "Of ..." }
  *        |            |
- *        |            '--> kvroute_nginx_peer_lag_seconds{...} 0.005
- *        '--> "lag":0.005000
+ *        |            '--> kvroute_PROXY_tenant_bytes{...} 6400
+ *        '--> "bytes":6400
  *
  * A row without a member or without a metric is in the other report alone.
- * Times and decimals below 0 and texts that are NULL are not known: null in the
- * JSON, and no sample. The page kvroute-nginx-operation(7) has each name;
- * tests/http/test_dashboard.c compares.
+ * Times and decimals below 0 and texts that are NULL are not known: they are
+ * null in the JSON and have no sample. The pages of the proxies define each
+ * name, which tests/http/test_dashboard.c checks.
  */
 #ifndef KVROUTE_STATUS_FACTS_H
 #define KVROUTE_STATUS_FACTS_H
@@ -22,7 +22,7 @@
 
 enum fact_kind {
 	FACT_UINT64,
-	FACT_DECIMAL,    /* uint64_t, and a metric with decimals */
+	FACT_DECIMAL,    /* uint64_t; its metric has decimals */
 	FACT_UINT32,
 	FACT_REAL,       /* double */
 	FACT_NS,         /* int64_t, as seconds */
@@ -31,10 +31,10 @@ enum fact_kind {
 };
 
 struct fact {
-	const char *json;   /* NULL: it is no member */
-	const char *metric; /* behind kvroute_PROXY_; NULL: it is no metric */
+	const char *json;   /* NULL: not in the JSON */
+	const char *metric; /* behind kvroute_PROXY_; NULL: not a metric */
 	enum fact_kind kind;
-	size_t at;
+	size_t at;          /* the offset of the field */
 	const char *help;
 };
 
@@ -44,20 +44,20 @@ struct fact {
 	    bool: FACT_BOOL, const char *: FACT_TEXT), offsetof(type, field)
 #define FACTS(table) table, sizeof(table) / sizeof((table)[0])
 
-/* The members of one object. */
+/* Writes the members of one object. */
 void facts_json(struct json *j, const struct fact *facts, size_t n,
     const void *object);
 
-/* The objects of a kind, and their labels. */
+/* Finds the objects of a kind, and writes their labels. */
 struct fact_rows {
-	/* The i-th object of an upstream; NULL: it has not so many. */
+	/* Returns the i-th object of an upstream; NULL: it has less. */
 	const void *(*at)(void *context, const struct status_upstream *up,
 	    size_t i);
 	void *context;
 	void (*labels)(struct metrics *m, const void *object); /* or NULL */
 };
 
-/* A metric, with a head and the samples of all objects, if there are any. */
+/* Writes each metric, a head and the samples, if an object has a sample. */
 void facts_metrics(struct metrics *m, const struct status *s,
     const struct fact *facts, size_t n, const struct fact_rows *rows);
 /* Begins a sample: its name and the label of its upstream. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * status_json.c - the state as JSON, see status.h. kvroute-nginx(7) defines
- * every member.
+ * status_json.c - writes the state as JSON, see status.h. The proxy's page
+ * defines each member.
  */
 #include "status_in.h"
 
@@ -41,7 +41,7 @@ status_state_name(uint32_t state)
 	return NAME_IN(states, state);
 }
 
-/* By a read that takes the lock. */
+/* Tries a call that takes the lock and only reads. */
 bool
 status_blocked(const struct kvr *k)
 {
@@ -72,7 +72,7 @@ static const struct fact journal_facts[] = {
 };
 
 #define OF_REGION(field) { #field, NULL, FACT(struct kvr_stats, field), NULL }
-/* kvr_metrics(3) has the metrics of these. */
+/* kvr_metrics(3) has their metrics. */
 static const struct fact region_facts[] = {
 	{ "bytes", NULL, FACT(struct kvr_stats, region_bytes), NULL },
 	OF_REGION(cells),
@@ -131,7 +131,7 @@ struct worker {
 
 #define OF_WORKER(name, field) { name, NULL, FACT(struct worker, field), NULL }
 #define OF_STATS(field) OF_WORKER(#field, stats.field)
-/* kvr_metrics(3) has the metrics of these. */
+/* kvr_metrics(3) has their metrics. */
 static const struct fact worker_facts[] = {
 	OF_WORKER("state", state),
 	OF_WORKER("weight", facts.weight),
@@ -167,7 +167,7 @@ static const struct fact hit_facts[] = {
 	OF_STATS(learnt_block)
 };
 
-/* Where is the name among those asked? The search begins behind the last. */
+/* Is the worker's capacity read? The search begins behind the last result. */
 static bool
 is_asked(const struct status_upstream *up, const struct worker *w, size_t *at)
 {
@@ -185,7 +185,7 @@ is_asked(const struct status_upstream *up, const struct worker *w, size_t *at)
 	return false;
 }
 
-/* An order still counts once the server is back. */
+/* A worker that has left keeps its state for the time its server is back. */
 static const char *
 state_of(const struct status_upstream *up, const struct worker *w)
 {
@@ -223,7 +223,7 @@ worker_put(struct json *j, const struct status_upstream *up,
 	json_map_end(j);
 }
 
-/* false: the worker is gone, or the report has failed. */
+/* Reads all of a worker; false: it is gone, or the report has failed. */
 static bool
 worker_read(struct json *j, const struct kvr *k, uint64_t id, struct worker *w)
 {
@@ -249,7 +249,7 @@ worker_read(struct json *j, const struct kvr *k, uint64_t id, struct worker *w)
 	return error == KVR_OK;
 }
 
-/* The worker after this one; 0: no more, or the report has failed. */
+/* Returns the next worker; 0: this is the last, or the report has failed. */
 static uint64_t
 worker_next(struct json *j, const struct kvr *k, uint64_t id)
 {
@@ -264,8 +264,8 @@ worker_next(struct json *j, const struct kvr *k, uint64_t id)
 }
 
 /*
- * In the order of their names: the index has them in that of their slots, which
- * a reset changes.
+ * Workers are sorted by their names: the index lists them by slots, which a
+ * reset changes.
  */
 static int
 worker_order(const void *a, const void *b)
@@ -282,7 +282,7 @@ worker_order(const void *a, const void *b)
 	return order;
 }
 
-/* Up to *n of them, into scratch memory; those added meanwhile are left out. */
+/* Reads up to *n workers into scratch memory; further ones are left out. */
 static struct worker *
 workers_read(struct json *j, const struct kvr *k, size_t *n)
 {
@@ -308,7 +308,7 @@ same_name(const struct worker *a, const struct worker *b)
 	    memcmp(a->name, b->name, a->name_length) == 0;
 }
 
-/* One of several ranks of its name, or a lone one that is not the first? */
+/* Is it one of several ranks of its name, or not of the first rank? */
 static bool
 is_ranked(const struct worker *all, size_t n, size_t i)
 {
@@ -330,7 +330,7 @@ workers_put(struct json *j, const struct status_upstream *up,
 	json_list_end(j);
 }
 
-/* Of the workers there are, estimated. */
+/* Writes sums over the present workers; they are estimates. */
 static void
 sums_put(struct json *j, const struct worker *all, size_t n)
 {
@@ -349,7 +349,7 @@ sums_put(struct json *j, const struct worker *all, size_t n)
 
 /* --------------------------------------------------------- together --- */
 
-/* An index in a file keeps the options it was made with. */
+/* Reads the options too: an index in a file keeps its own. */
 static void
 index_read(struct json *j, const struct kvr *k, struct kvr_stats *s,
     struct kvr_options *options)
@@ -395,7 +395,6 @@ upstream_put(struct json *j, const struct status_upstream *up)
 	else
 		json_text(j, "shadow", up->shadow);
 	region_put(j, up->kvr, &s);
-	peers_json(j, up->kvr);
 	sums_put(j, workers, n);
 	counters_json(j, up->counters);
 	times_json(j, up->counters);

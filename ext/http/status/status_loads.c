@@ -10,15 +10,15 @@
 
 static const struct fact load_facts[] = {
 	{ "running", "polled_running", DECIMAL(running),
-	    "Requests that the engine says it runs." },
+	    "Running requests that the engine publishes." },
 	{ "waiting", "polled_waiting", DECIMAL(waiting),
-	    "Requests that the engine says wait there." },
+	    "Waiting requests that the engine publishes." },
 	{ "usage", "polled_usage", FACT(struct status_load, usage),
-	    "Share of its KV cache in use, as the engine says." },
+	    "Share of its KV cache in use that the engine publishes." },
 	{ "surplus", "polled_surplus", DECIMAL(surplus),
-	    "Of these requests, those that were not booked." },
+	    "Requests at the engine that were not booked." },
 	{ "age", "polled_age_seconds", FACT(struct status_load, age),
-	    "Since the engine said so." }
+	    "Time since the engine was last asked with success." }
 };
 
 void
@@ -72,9 +72,9 @@ struct health_row {
 static const struct fact health_facts[] = {
 	{ "health", NULL, FACT(struct health_row, what), NULL },
 	{ NULL, "gray", FACT(struct health_row, gray),
-	    "Is the worker left alone, since it is slow or failing?" },
+	    "1 if the worker gets only probes: it is slow or failing." },
 	{ NULL, "warming", FACT(struct health_row, warming),
-	    "Does it get a part of its load only?" }
+	    "1 if the worker warms up and gets a part of its load." }
 };
 
 void

@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * status_metrics.c - text for Prometheus, see status.h.
+ * status_metrics.c - writes a text for Prometheus, see status.h.
  *
- * kvr_metrics(3) writes of one index, and the format wants all samples of a
- * metric together. The texts of several indexes have the same metrics in the
- * same order, so they are merged like sorted lists, and each sample gets its
- * upstream as a label:
+ * kvr_metrics(3) writes the metrics of one index, but the format wants all
+ * samples of a metric together. The texts of several indexes have the same
+ * metrics in the same order, so they are merged like sorted lists, and each
+ * sample gets its upstream as a label:
  *
  *   # TYPE kvroute_leases gauge            # TYPE kvroute_leases gauge
  *   kvroute_leases 3                  -->  kvroute_leases{upstream="a"} 3
  *   # TYPE kvroute_leases gauge            kvroute_leases{upstream="b"} 5
  *   kvroute_leases 5
  *
- * The proxy's counters follow, its histograms, and other machines. Upstreams
- * without an index have only these.
+ * The proxy's own metrics follow. Upstreams without an index have only these.
  */
 #include "status_parts.h"
 
@@ -22,13 +21,13 @@
 struct text {
 	const struct status_upstream *up;
 	char *memory;
-	const char *at, *end; /* what is not copied yet */
+	const char *at, *end; /* the part that is not copied yet */
 };
 
 /* The texts to be merged. */
 struct merge {
 	struct writer *to;
-	struct text *text;    /* those with an index come first */
+	struct text *text;    /* upstreams with an index come first */
 	size_t n, with_index;
 };
 
@@ -37,8 +36,8 @@ enum { HEADROOM = 4096, TRIES = 8 };
 /* ------------------------------------------------ metrics of the index --- */
 
 /*
- * Scratch memory until the text fits; it may grow meanwhile. kvr_metrics itself
- * repeats what finds the lock held.
+ * Reads the text of an index into scratch memory that grows until it fits; the
+ * text may grow meanwhile. kvr_metrics waits for the lock by itself.
  */
 static bool
 text_read(struct writer *to, struct text *t)
@@ -78,7 +77,7 @@ at_head(const struct text *t)
 	return t->at < t->end && *t->at == '#';
 }
 
-/* The lines about a metric; all texts have them, one is enough. */
+/* Passes the head of a metric, which all texts have; `put` writes it. */
 static void
 heads_pass(struct writer *to, struct text *t, bool put)
 {
@@ -91,7 +90,7 @@ heads_pass(struct writer *to, struct text *t, bool put)
 	}
 }
 
-/* NAME{a="b"} 1 or NAME 1, with the label as the first. */
+/* Writes NAME{a="b"} 1 or NAME 1, with the upstream as the first label. */
 static void
 sample_put(struct writer *to, const struct text *t, const char *end)
 {
@@ -173,7 +172,6 @@ status_metrics(const struct status *s, struct writer *to)
 		health_metrics(&out, s);
 		tenants_metrics(&out, s);
 		queue_metrics(&out, s);
-		peers_metrics(&out, s);
 	} else {
 		to->failed = true;
 	}

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * status_parts.h - the parts of the reports, each as JSON and as metrics. A
- * metric of a part is left out where no upstream has the part.
+ * status_parts.h - writes the parts of the reports, as JSON and as metrics. A
+ * metric of a part is left out if no upstream has the part.
  */
 #ifndef KVROUTE_STATUS_PARTS_H
 #define KVROUTE_STATUS_PARTS_H
 
 #include "status_facts.h"
 
-/* Members and metrics of the proxy's counters; NULL: all are 0. */
+/* The members and metrics of the proxy's counters; NULL: all are 0. */
 void counters_json(struct json *j, const struct counters *all);
 void counters_metrics(struct metrics *m, const struct status *s);
 /*
@@ -31,8 +31,5 @@ void queue_metrics(struct metrics *m, const struct status *s);
 /* The member "tenants": an object, or null if the index is not shared. */
 void tenants_json(struct json *j, const struct kvr *k);
 void tenants_metrics(struct metrics *m, const struct status *s);
-/* The member "exchange": an object, or null without news of machines. */
-void peers_json(struct json *j, const struct kvr *k);
-void peers_metrics(struct metrics *m, const struct status *s);
 
 #endif

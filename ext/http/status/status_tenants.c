@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * status_tenants.c - tenants, see status_parts.h. There may be a thousand; the
- * JSON has those with most bytes, metrics have all. The index has digests in
- * place of their names.
+ * status_tenants.c - tenants, see status_parts.h. There may be a thousand: the
+ * JSON has the SHOWN with most bytes, and metrics have all. The index has
+ * digests in place of their names.
  */
 #include "status_parts.h"
 
@@ -15,14 +15,14 @@ enum { SHOWN = 16, AT_ONCE = 64, ROWS_MAX = KVR_TENANTS_MAX + 1 };
 
 static const struct fact tenant_facts[] = {
 	{ "share", "tenant_share", FACT(struct kvr_tenant, share),
-	    "Its share of a full one." },
+	    "The tenant's share of a full index." },
 	{ "bytes", "tenant_bytes", FACT(struct kvr_tenant, bytes),
-	    "What a tenant has of the index." },
+	    "Bytes of the index that the tenant has." },
 	{ "evicted", "tenant_evicted_total", FACT(struct kvr_tenant, evicted),
-	    "What it lost in a full one." }
+	    "Entries that the tenant lost because the index was full." }
 };
 
-/* Those with most bytes come first. */
+/* Tenants with more bytes come first. */
 static int
 by_bytes(const void *a, const void *b)
 {
@@ -33,7 +33,7 @@ by_bytes(const void *a, const void *b)
 	return x->digest == y->digest ? 0 : x->digest < y->digest ? -1 : 1;
 }
 
-/* All of them; false: the index is not shared, or the report has failed. */
+/* Reads all rows; false: the index is not shared, or the report has failed. */
 static bool
 rows_read(struct writer *to, const struct kvr *k, struct kvr_tenant *rows,
     size_t *n)
@@ -109,7 +109,7 @@ struct reading {
 	size_t n;
 };
 
-/* All samples of a metric stand together: each index is read for each. */
+/* Each metric reads the indexes again: its samples must stand together. */
 static const void *
 tenant_at(void *context, const struct status_upstream *up, size_t i)
 {
@@ -131,7 +131,7 @@ tenant_labels(struct metrics *m, const void *object)
 	if (t->digest == 0)
 		metric_label_text(m, "tenant", "rest");
 	else
-		metric_label_plain(m, "tenant", digest, sizeof(digest));
+		metric_label(m, "tenant", digest, sizeof(digest));
 }
 
 void

@@ -45,7 +45,7 @@ bucket_put(struct metrics *m, const struct histogram_form *form,
 	metric_whole(m, n);
 }
 
-/* Each bucket counts those before it too. */
+/* In Prometheus a bucket includes all those before it. */
 static void
 samples_put(struct metrics *m, const struct histogram_form *form,
     const struct status_upstream *up, const struct histogram *h)

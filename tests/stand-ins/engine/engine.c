@@ -67,6 +67,7 @@ defaults(struct options *o)
 	o->facts.ranks = 1;
 	o->facts.scale = 1;
 	o->facts.headers_early = true;
+	o->facts.keepalive_ns = 5000000000;
 	o->facts.responses = 1024;
 	if (getentropy(&o->facts.ids, sizeof(o->facts.ids)) != 0)
 		err(ARGS_FAILED, "getentropy");
@@ -203,6 +204,8 @@ static const struct args_row option_rows[] = {
 	    "as vllm the window of all layers, as sglang the size\n"
 	    "of the memory for windows (none)", ARGS_UINT64,
 	    .at = IN(window), .min = 1, .max = UINT64_C(1) << 32 },
+	{ "keepalive", "SECONDS", "an idle connection is closed after (5)",
+	    ARGS_TTL, .at = IN(keepalive_ns) },
 	{ "responses", "N", "kept, and as many conversations (1024)",
 	    ARGS_UINT64, .at = IN(responses), .max = RESPONSES_MAX },
 	{ "seed", "N",
@@ -258,6 +261,13 @@ complete_events(struct server_facts *f)
 		    "groups");
 }
 
+/* vLLM counts one block that holds nothing. */
+static bool
+has_null_block(const struct server_facts *f)
+{
+	return f->publish == PUBLISH_VLLM;
+}
+
 /* Derived from several options. */
 static void
 complete(struct options *o)
@@ -268,8 +278,9 @@ complete(struct options *o)
 	if (o->port > 0 && o->port + o->engines - 1 > UINT16_MAX)
 		errx(ARGS_USAGE, "--port and --engines: no such ports");
 	s->blocks = o->capacity / s->block_tokens;
-	if (s->blocks == 0)
+	if (s->blocks <= has_null_block(&o->facts))
 		errx(ARGS_USAGE, "--capacity and --block: not one block");
+	s->blocks -= has_null_block(&o->facts);
 	if (s->batch > 0 && s->batch < s->sequences)
 		errx(ARGS_USAGE, "--batch %" PRIu32 ": less than the %" PRIu32
 		    " requests that run at a time (--sequences)", s->batch,

@@ -26,6 +26,7 @@ struct rank {
 	uint64_t life;               /* mixed into its hashes */
 	uint64_t *beside;            /* stored in the second group, */
 	size_t n_beside;             /* and removed in the next batch */
+	bool cleared;                /* which the next batch begins with */
 };
 
 struct events {
@@ -133,61 +134,6 @@ events_port(const struct events *e, uint32_t rank, char *host, size_t room,
 	snprintf(host, room, "%.*s", (int)(at - 7), text + 6);
 	*port = (uint32_t)strtoul(text + at, NULL, 10);
 	return true;
-}
-
-static bool
-open_rank(struct events *e, uint32_t rank, char *why, size_t room)
-{
-	char endpoint[ENDPOINT_MAX], replay[ENDPOINT_MAX];
-	struct event_socket_facts facts = {
-		.endpoint = endpoint, .topic = e->facts.topic,
-		.topic_again = e->facts.form == FORM_VLLM,
-		.keep = e->facts.keep
-	};
-	struct rank *r = &e->ranks[rank];
-
-	if (r->socket != NULL)
-		return true;
-	endpoint_of(e, e->facts.endpoint, rank, endpoint);
-	if (e->facts.replay != NULL) {
-		endpoint_of(e, e->facts.replay, rank, replay);
-		facts.replay = replay;
-	}
-	r->socket = event_socket_open(e->place.base, e->place.sockets,
-	    &facts);
-	if (r->socket == NULL) {
-		snprintf(why, room, "%s: %s", endpoint, zmq_strerror(errno));
-		return false;
-	}
-	r->life = mix(e->place.seed * UINT64_C(0x9e3779b97f4a7c15) +
-	    ++e->lives);
-	r->n_beside = 0;
-	return !event_form_sglang(e->facts.form) || events_clear(e, rank);
-}
-
-bool
-events_open(struct events *e, char *why, size_t room)
-{
-	uint32_t i;
-
-	for (i = 0; i < e->place.ranks; i++)
-		if (!open_rank(e, i, why, room))
-			return false;
-	return true;
-}
-
-void
-events_close(struct events *e)
-{
-	uint32_t i;
-
-	for (i = 0; i < e->place.ranks; i++) {
-		event_socket_close(e->ranks[i].socket);
-		e->ranks[i].socket = NULL;
-		free(e->ranks[i].beside);
-		e->ranks[i].beside = NULL;
-		e->ranks[i].n_beside = 0;
-	}
 }
 
 /* -------------------------------------------------------------- batches --- */
@@ -399,6 +345,15 @@ publish(struct events *e, uint32_t rank, bool lost)
 	    e->packer.n, lost);
 }
 
+static void
+add_cleared(struct events *e, struct rank *r)
+{
+	struct event_item item = { .kind = ITEM_CLEARED };
+
+	r->cleared = false;
+	add_item(e, &item);
+}
+
 bool
 events_take(struct events *e, uint32_t rank, struct serving *s, bool lost)
 {
@@ -408,6 +363,8 @@ events_take(struct events *e, uint32_t rank, struct serving *s, bool lost)
 	while (serving_change(s, &change)) {
 		if (r->socket == NULL)
 			continue;
+		if (r->cleared)
+			add_cleared(e, r);
 		if (change.stored)
 			add_stored(e, r, change.block);
 		else
@@ -416,16 +373,72 @@ events_take(struct events *e, uint32_t rank, struct serving *s, bool lost)
 	return r->socket == NULL || publish(e, rank, lost);
 }
 
-bool
+void
 events_clear(struct events *e, uint32_t rank)
 {
-	struct event_item item = { .kind = ITEM_CLEARED };
-
-	if (e->ranks[rank].socket == NULL)
-		return true;
 	e->ranks[rank].n_beside = 0;
-	add_item(e, &item);
+	e->ranks[rank].cleared = true;
+}
+
+/* -------------------------------------------------------------- sockets --- */
+
+static bool
+open_rank(struct events *e, uint32_t rank, char *why, size_t room)
+{
+	char endpoint[ENDPOINT_MAX], replay[ENDPOINT_MAX];
+	struct event_socket_facts facts = {
+		.endpoint = endpoint, .topic = e->facts.topic,
+		.topic_again = e->facts.form == FORM_VLLM,
+		.keep = e->facts.keep
+	};
+	struct rank *r = &e->ranks[rank];
+
+	if (r->socket != NULL)
+		return true;
+	endpoint_of(e, e->facts.endpoint, rank, endpoint);
+	if (e->facts.replay != NULL) {
+		endpoint_of(e, e->facts.replay, rank, replay);
+		facts.replay = replay;
+	}
+	r->socket = event_socket_open(e->place.base, e->place.sockets,
+	    &facts);
+	if (r->socket == NULL) {
+		snprintf(why, room, "%s: %s", endpoint, zmq_strerror(errno));
+		return false;
+	}
+	r->life = mix(e->place.seed * UINT64_C(0x9e3779b97f4a7c15) +
+	    ++e->lives);
+	r->n_beside = 0;
+	r->cleared = false;
+	if (!event_form_sglang(e->facts.form))
+		return true;
+	add_cleared(e, r);
 	return publish(e, rank, false);
+}
+
+bool
+events_open(struct events *e, char *why, size_t room)
+{
+	uint32_t i;
+
+	for (i = 0; i < e->place.ranks; i++)
+		if (!open_rank(e, i, why, room))
+			return false;
+	return true;
+}
+
+void
+events_close(struct events *e)
+{
+	uint32_t i;
+
+	for (i = 0; i < e->place.ranks; i++) {
+		event_socket_close(e->ranks[i].socket);
+		e->ranks[i].socket = NULL;
+		free(e->ranks[i].beside);
+		e->ranks[i].beside = NULL;
+		e->ranks[i].n_beside = 0;
+	}
 }
 
 uint64_t

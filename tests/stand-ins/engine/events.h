@@ -56,7 +56,8 @@ void events_close(struct events *e);
 /* Publishes the changes of a rank's cache. False: no memory. */
 bool events_take(struct events *e, uint32_t rank, struct serving *s,
     bool lost);
-bool events_clear(struct events *e, uint32_t rank);
+/* The cache was emptied: as with vLLM, the next batch begins with that. */
+void events_clear(struct events *e, uint32_t rank);
 /* The number of the rank's next batch. */
 uint64_t events_next(const struct events *e, uint32_t rank);
 /* Returns a rank's endpoint tcp://HOST:PORT; false: another kind. */

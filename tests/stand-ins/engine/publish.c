@@ -60,10 +60,31 @@ publish_config(const struct server *s, struct evbuffer *body)
 		    "engine=\"%" PRIu32 "\",gpu_memory_utilization=\"0.9\","
 		    "mamba_block_size=\"None\",num_cpu_blocks=\"None\","
 		    "num_gpu_blocks=\"%" PRIu64 "\",sliding_window=\"",
-		    f->block_tokens, i, f->blocks);
+		    f->block_tokens, i, (f->blocks + 1) * s->facts->ranks);
 		put_window(s, body, "None");
 		evbuffer_add_printf(body, "\"} 1.0\n");
 	}
+}
+
+/* Gateways recognise an engine by these two. */
+const char *
+publish_owner(const struct server *s)
+{
+	return s->facts->publish == PUBLISH_VLLM ? "vllm" :
+	    is_sglang(s) ? "sglang" : "kvroute-engine";
+}
+
+void
+publish_version(struct link *l, struct evbuffer *body)
+{
+	if (l->server->facts->publish != PUBLISH_VLLM) {
+		server_error(l, ASK_CHAT, 404, "Not Found");
+		return;
+	}
+	evbuffer_add_printf(body, "{\"version\":\"0.20.0\"}");
+	evhttp_add_header(evhttp_request_get_output_headers(l->request),
+	    "Content-Type", "application/json");
+	server_answer(l, 200, body);
 }
 
 bool

@@ -145,8 +145,8 @@ get_models(struct link *l, struct evbuffer *body)
 	evbuffer_add_printf(body, "{\"object\":\"list\",\"data\":[");
 	for (i = 0; i < rules->n_models; i++) {
 		evbuffer_add_printf(body, "%s{\"object\":\"model\","
-		    "\"created\":0,\"owned_by\":\"kvroute-engine\","
-		    "\"id\":", i == 0 ? "" : ",");
+		    "\"created\":0,\"owned_by\":\"%s\",\"id\":",
+		    i == 0 ? "" : ",", publish_owner(l->server));
 		(void)reply_quote_to(body, rules->models[i]);
 		evbuffer_add_printf(body, "}");
 	}
@@ -263,7 +263,10 @@ static const struct {
 	{ "/server_info", 0, publish_info, NULL },
 	{ "/get_server_info", 0, publish_old_info, NULL },
 	{ "/health", 0, get_health, NULL },
+	{ "/version", 0, publish_version, NULL },
 	{ "/cached", 0, NULL, inspect_cached },
+	{ "/tokenize", 0, NULL, inspect_tokenize },
+	{ "/v1/chat/completions/render", 0, NULL, inspect_render },
 	{ "/reset_prefix_cache", 0, NULL, inspect_clear },
 	{ "/flush_cache", 0, NULL, inspect_clear }
 };
@@ -357,7 +360,29 @@ link_closed(struct evhttp_connection *connection, void *link)
 	    evhttp_request_get_connection(request) == NULL)
 		evhttp_request_free(request);
 	DL_DELETE(l->server->links, l);
+	event_free(l->idle);
 	free(l);
+}
+
+static void
+on_idle(evutil_socket_t fd, short what, void *link)
+{
+	(void)fd;
+	(void)what;
+	link_shut(link);
+}
+
+static void
+on_answered(struct evhttp_request *request, void *link)
+{
+	struct link *l = link;
+	int64_t ns = l->server->facts->keepalive_ns;
+	struct timeval t = { (time_t)(ns / 1000000000),
+	    (suseconds_t)(ns % 1000000000 / 1000) };
+
+	(void)request;
+	if (ns < INT64_MAX)
+		event_add(l->idle, &t);
 }
 
 /* Disables Nagle's algorithm: tokens are sent one by one. */
@@ -381,6 +406,11 @@ link_of(struct server *s, struct evhttp_connection *connection)
 	l = calloc(1, sizeof(*l));
 	if (l == NULL)
 		return NULL;
+	l->idle = evtimer_new(s->base, on_idle, l);
+	if (l->idle == NULL) {
+		free(l);
+		return NULL;
+	}
 	l->server = s;
 	l->connection = connection;
 	DL_APPEND(s->links, l);
@@ -420,6 +450,8 @@ on_request(struct evhttp_request *request, void *server)
 	}
 	s->requests++;
 	l->request = request;
+	event_del(l->idle);
+	evhttp_request_set_on_complete_cb(request, on_answered, l);
 	watch_end(connection);
 	server_route(l);
 }

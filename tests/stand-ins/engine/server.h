@@ -70,6 +70,7 @@ struct server_facts {
 	uint32_t tools;       /* one answer in so many is a call; 0: none */
 	bool reasoning;       /* answers begin with it */
 	bool headers_early;
+	int64_t keepalive_ns; /* of an idle connection, in real time */
 	size_t responses;     /* kept; also conversations */
 	uint64_t ids;         /* seed of their ids, with that of the server */
 	double scale;
@@ -85,6 +86,7 @@ struct link {
 	struct evhttp_request *request; /* unanswered, or NULL */
 	struct call *call;              /* of it, or NULL */
 	bool held;                      /* the request arrived during a stall */
+	struct event *idle;             /* since its latest response */
 	struct link *prev, *next;
 };
 
@@ -157,9 +159,13 @@ void publish_iterations(struct link *l, struct evbuffer *body);
 void publish_config(const struct server *s, struct evbuffer *body);
 void publish_info(struct link *l, struct evbuffer *body);
 void publish_old_info(struct link *l, struct evbuffer *body);
+const char *publish_owner(const struct server *s);
+void publish_version(struct link *l, struct evbuffer *body);
 
 /* inspect.c: requests of tests, and clearing of caches. */
 void inspect_cached(struct link *l, struct evbuffer *body);
+void inspect_tokenize(struct link *l, struct evbuffer *body);
+void inspect_render(struct link *l, struct evbuffer *body);
 void inspect_clear(struct link *l, struct evbuffer *body);
 
 /* stored.c: keeps a response that is complete, as it was asked to. */

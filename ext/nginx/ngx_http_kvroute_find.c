@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* ngx_http_kvroute_find.c - see ngx_http_kvroute_find.h. */
+#include "ngx_http_kvroute_find.h"
+
+bool
+ngx_http_kvroute_same(const ngx_str_t *a, const ngx_str_t *b)
+{
+	return a->len == b->len && ngx_memcmp(a->data, b->data, a->len) == 0;
+}
+
+ngx_table_elt_t *
+ngx_http_kvroute_header(ngx_http_request_t *r, const char *name)
+{
+	ngx_list_part_t *part = &r->headers_in.headers.part;
+	const size_t n = ngx_strlen(name);
+	ngx_table_elt_t *h;
+	ngx_uint_t i;
+
+	for (; part != NULL; part = part->next) {
+		h = part->elts;
+		for (i = 0; i < part->nelts; i++) {
+			if (h[i].key.len == n && ngx_strncasecmp(h[i].key.data,
+			    (u_char *)name, n) == 0)
+				return &h[i];
+		}
+	}
+	return NULL;
+}
+
+u_char *
+ngx_http_kvroute_line_end(u_char *p, u_char *last)
+{
+	while (p < last && *p != '\n')
+		p++;
+	return p < last ? p + 1 : last;
+}
+
+bool
+ngx_http_kvroute_line_is(const u_char *p, const u_char *end, const char *name)
+{
+	const size_t n = ngx_strlen(name);
+
+	return (size_t)(end - p) > n && p[n] == ':' &&
+	    ngx_strncasecmp((u_char *)p, (u_char *)name, n) == 0;
+}
+
+/* Modules that are linked statically have names. */
+ngx_uint_t
+ngx_http_kvroute_module_find(ngx_module_t **modules, const char *name)
+{
+	ngx_uint_t i = 0;
+
+	while (modules[i] != NULL && ngx_strcmp(modules[i]->name, name) != 0)
+		i++;
+	return i;
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* ngx_http_kvroute_path.h - the endpoint of a request; unknown paths. */
+#ifndef NGX_HTTP_KVROUTE_PATH_H
+#define NGX_HTTP_KVROUTE_PATH_H
+
+#include "ngx_http_kvroute_conf.h"
+
+#include "endpoint.h"
+
+/* By kvroute_endpoint, or by the path that the engine gets. */
+enum endpoint ngx_http_kvroute_endpoint(ngx_http_request_t *r);
+/* The path of this request is not that of an endpoint. */
+void ngx_http_kvroute_path_count(ngx_http_kvroute_srv_conf_t *up,
+    ngx_http_request_t *r);
+
+#endif
