@@ -171,51 +171,34 @@ ext_value_text(struct proto_in value)
 	return text;
 }
 
-void
-ext_text_names(struct proto_in text,
-    void (*take)(void *context, const char *name, size_t n), void *context)
+static void
+list_texts(struct proto_in list,
+    void (*take)(void *context, const char *text, size_t n), void *context)
 {
-	const char *at = (const char *)text.at, *name, *end;
-	size_t left = proto_length(&text), n;
+	struct proto_field f;
+	struct proto_in text;
 
-	while (left > 0) {
-		end = memchr(at, ',', left);
-		n = end == NULL ? left : (size_t)(end - at);
-		name = at;
-		at += n + (end != NULL);
-		left -= n + (end != NULL);
-		while (n > 0 && *name == ' ') {
-			name++;
-			n--;
-		}
-		while (n > 0 && name[n - 1] == ' ')
-			n--;
-		if (n > 0)
-			take(context, name, n);
+	while (proto_next(&list, &f)) {
+		if (f.number != LIST_VALUES || f.in.at == NULL)
+			continue;
+		text = ext_value_text(f.in);
+		if (text.at != NULL)
+			take(context, (const char *)text.at,
+			    proto_length(&text));
 	}
 }
 
-static void
-list_names(struct proto_in list,
-    void (*take)(void *context, const char *name, size_t n), void *context)
-{
-	struct proto_field f;
-
-	while (proto_next(&list, &f))
-		if (f.number == LIST_VALUES && f.in.at != NULL)
-			ext_text_names(ext_value_text(f.in), take, context);
-}
-
 void
-ext_value_names(struct proto_in value,
-    void (*take)(void *context, const char *name, size_t n), void *context)
+ext_value_texts(struct proto_in value,
+    void (*take)(void *context, const char *text, size_t n), void *context)
 {
 	struct proto_field f;
 
 	while (proto_next(&value, &f)) {
 		if (f.number == VALUE_TEXT && f.in.at != NULL)
-			ext_text_names(f.in, take, context);
+			take(context, (const char *)f.in.at,
+			    proto_length(&f.in));
 		if (f.number == VALUE_LIST && f.in.at != NULL)
-			list_names(f.in, take, context);
+			list_texts(f.in, take, context);
 	}
 }

@@ -74,14 +74,8 @@ bool ext_metadata(struct proto_in metadata, const char *space,
     const char *key, struct proto_in *value);
 /* The text of a Value that is one; else `at` is NULL. */
 struct proto_in ext_value_text(struct proto_in value);
-/*
- * The names in a text with commas, or in a list of such texts: a Value's. Each
- * is given to `take`, without blanks around it.
- */
-void ext_value_names(struct proto_in value,
-    void (*take)(void *context, const char *name, size_t n), void *context);
-/* The same of a text. */
-void ext_text_names(struct proto_in text,
-    void (*take)(void *context, const char *name, size_t n), void *context);
+/* Gives `take` the text of a Value, or those of a list. */
+void ext_value_texts(struct proto_in value,
+    void (*take)(void *context, const char *text, size_t n), void *context);
 
 #endif

@@ -26,7 +26,6 @@
 
 #include "door_calls.h"
 #include "door_text.h"
-#include "ext_proc.h"
 #include "kvroute.h"
 #include "pick_conf.h"
 #include "pick_fleet.h"
@@ -196,22 +195,6 @@ header_or(struct evhttp_request *request, const char *name,
 	return value == NULL ? otherwise : value;
 }
 
-static void
-allow_server(void *call, const char *name, size_t n)
-{
-	(void)kvh_allow(call, name, n);
-}
-
-static void
-give_subset(struct kvh_call *call, const char *names)
-{
-	struct proto_in text;
-
-	proto_read(&text, names, strlen(names));
-	(void)kvh_allow(call, "-", 1);
-	ext_text_names(text, allow_server, call);
-}
-
 /* Headers that x-kvroute- begins are for this door; others the client's. */
 static void
 give_headers(struct kvh_call *call, struct evhttp_request *request)
@@ -238,7 +221,7 @@ give_headers(struct kvh_call *call, struct evhttp_request *request)
 				(void)kvh_tell(call, i, h->value,
 				    strlen(h->value));
 		if (strcasecmp(h->key + 10, "allow") == 0)
-			give_subset(call, h->value);
+			pick_allow(call, h->value, strlen(h->value));
 	}
 }
 

@@ -4,6 +4,25 @@
 
 #include <string.h>
 
+/* "-" is not the name of a server. */
+void
+pick_allow(void *call, const char *names, size_t n)
+{
+	const char *end = names + n;
+	size_t length;
+
+	(void)kvh_allow(call, "-", 1);
+	while (names < end) {
+		n = (size_t)(end - names);
+		for (length = 0; length < n && names[length] != ',' &&
+		    names[length] != ' '; length++)
+			continue;
+		if (length > 0)
+			(void)kvh_allow(call, names, length);
+		names += length < n ? length + 1 : n;
+	}
+}
+
 int
 pick_choose(struct pick_pool *p, struct kvh_call *call, uint32_t *targets)
 {

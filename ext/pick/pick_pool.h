@@ -24,6 +24,11 @@ struct pick_pool {
 	uint64_t ended[PICK_HOWS];
 };
 
+/*
+ * Allows the servers that a text names, with commas between, and no others; an
+ * empty text allows none. `call` is a struct kvh_call.
+ */
+void pick_allow(void *call, const char *names, size_t n);
 /* As kvh_pick(). */
 int pick_choose(struct pick_pool *p, struct kvh_call *call,
     uint32_t *targets);

@@ -264,13 +264,7 @@ give_headers(struct picker_call *c, struct ext_headers headers)
 	}
 }
 
-static void
-allow_server(void *call, const char *name, size_t n)
-{
-	(void)kvh_allow(call, name, n);
-}
-
-/* An empty subset allows no server: "-" is not the name of one. */
+/* An empty list has no texts, and allows no server. */
 static void
 give_subset(struct picker_call *c, const struct ext_request *request)
 {
@@ -279,8 +273,8 @@ give_subset(struct picker_call *c, const struct ext_request *request)
 	if (!ext_metadata(request->metadata, EXT_SUBSET_SPACE, EXT_SUBSET,
 	    &subset))
 		return;
-	(void)kvh_allow(c->call, "-", 1);
-	ext_value_names(subset, allow_server, c->call);
+	pick_allow(c->call, "", 0);
+	ext_value_texts(subset, pick_allow, c->call);
 }
 
 static void

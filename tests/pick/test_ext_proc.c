@@ -88,43 +88,44 @@ START_TEST(bodies)
 }
 END_TEST
 
-static char names[256];
+static char found_texts[256];
 
 static void
-note_name(void *context, const char *name, size_t n)
+note_text(void *context, const char *text, size_t n)
 {
-	const size_t at = strlen(names);
+	const size_t at = strlen(found_texts);
 
 	(void)context;
-	snprintf(names + at, sizeof(names) - at, "<%.*s>", (int)n, name);
+	snprintf(found_texts + at, sizeof(found_texts) - at, "<%.*s>", (int)n,
+	    text);
 }
 
 static void
-ck_names(const char *const *texts, size_t n, bool list, const char *want)
+ck_texts(const char *const *texts, size_t n, bool list, const char *want)
 {
 	struct proto_in value;
 
 	message.length = 0;
-	names[0] = '\0';
+	found_texts[0] = '\0';
 	fake_metadata(&message, "other", EXT_SUBSET, texts, 1, false);
 	message.length = 0;
 	fake_metadata(&message, EXT_SUBSET_SPACE, EXT_SUBSET, texts, n,
 	    list);
 	ck_assert(ext_metadata(request_of().metadata, EXT_SUBSET_SPACE,
 	    EXT_SUBSET, &value));
-	ext_value_names(value, note_name, NULL);
-	ck_assert_str_eq(names, want);
+	ext_value_texts(value, note_text, NULL);
+	ck_assert_str_eq(found_texts, want);
 }
 
 START_TEST(subsets)
 {
-	static const char *const text[] = { " a:1, b:2 ,,c:3," };
-	static const char *const list[] = { "a:1", "b:2 ", "" };
+	static const char *const text[] = { "a:1,b:2" };
+	static const char *const list[] = { "a:1", "b:2", "" };
 	struct proto_in value;
 
-	ck_names(text, 1, false, "<a:1><b:2><c:3>");
-	ck_names(list, 3, true, "<a:1><b:2>");
-	ck_names(list, 0, true, "");
+	ck_texts(text, 1, false, "<a:1,b:2>");
+	ck_texts(list, 3, true, "<a:1><b:2><>");
+	ck_texts(list, 0, true, "");
 	ck_assert(!ext_metadata(request_of().metadata, EXT_SPACE, EXT_SUBSET,
 	    &value));
 	ck_assert(!ext_metadata(request_of().metadata, EXT_SUBSET_SPACE,

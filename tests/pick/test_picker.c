@@ -239,17 +239,22 @@ START_TEST(subset_without_a_server)
 }
 END_TEST
 
+/* As a text with commas, and as a list, with names that are not known. */
 START_TEST(subset_of_one)
 {
-	static const char *const names[] = { "10.0.0.2:80" };
+	static const char *const texts[] = { " 10.9.9.9:80 ,, 10.0.0.2:80," };
+	static const char *const list[] = { "", "10.9.9.9:80", "10.0.0.2:80" };
+	int lists;
 
-	begin("size=4m include_usage=off", "");
-	fake_metadata(&message, EXT_SUBSET_SPACE, EXT_SUBSET, names, 1,
-	    false);
-	send_headers(EXT_FULL_DUPLEX, EXT_FULL_DUPLEX, true);
-	ck_assert(is_at(0, target, "10.0.0.2:80"));
-	ck_assert(is_at(0, metadata, "10.0.0.2:80"));
-	end();
+	for (lists = 0; lists < 2; lists++) {
+		begin("size=4m include_usage=off", "");
+		fake_metadata(&message, EXT_SUBSET_SPACE, EXT_SUBSET,
+		    lists ? list : texts, lists ? 3 : 1, lists);
+		send_headers(EXT_FULL_DUPLEX, EXT_FULL_DUPLEX, true);
+		ck_assert(is_at(0, target, "10.0.0.2:80"));
+		ck_assert(is_at(0, metadata, "10.0.0.2:80"));
+		end();
+	}
 }
 END_TEST
 
