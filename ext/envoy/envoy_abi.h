@@ -121,6 +121,18 @@ void envoy_dynamic_module_callback_http_send_response(void *envoy,
 void envoy_dynamic_module_callback_http_set_dynamic_metadata_string(
     void *envoy, struct envoy_text space, struct envoy_text key,
     struct envoy_text value);
+/*
+ * Of metadata that a filter before has set. false: it is not there, or of
+ * another type; the first of these logs nothing then.
+ */
+bool envoy_dynamic_module_callback_http_get_metadata_list_size(void *envoy,
+    int source, struct envoy_text space, struct envoy_text key, size_t *n);
+bool envoy_dynamic_module_callback_http_get_metadata_list_string(void *envoy,
+    int source, struct envoy_text space, struct envoy_text key, size_t place,
+    struct envoy_text *value);
+bool envoy_dynamic_module_callback_http_get_metadata_string(void *envoy,
+    int source, struct envoy_text space, struct envoy_text key,
+    struct envoy_text *value);
 bool envoy_dynamic_module_callback_http_filter_get_attribute_string(
     void *envoy, int attribute, struct envoy_text *value);
 

@@ -214,6 +214,38 @@ tell_client(struct envoy_filter *f)
 		(void)kvh_tell(f->call, KVH_TOLD_CLIENT, t.at, t.n - 1);
 }
 
+static void
+allow_list(struct envoy_filter *f, struct envoy_text space,
+    struct envoy_text key, size_t n)
+{
+	struct envoy_text names;
+	size_t i;
+
+	pick_allow(f->call, "", 0);
+	for (i = 0; i < n; i++)
+		if (envoy_dynamic_module_callback_http_get_metadata_list_string(
+		    f->envoy, ENVOY_OF_STREAM, space, key, i, &names))
+			pick_allow(f->call, names.at, names.n);
+}
+
+/* A subset of the servers, as a list or a text. An empty one allows none. */
+static void
+give_subset(struct envoy_filter *f)
+{
+	const struct envoy_text space = TEXT("envoy.lb.subset_hint");
+	const struct envoy_text key = TEXT(
+	    "x-gateway-destination-endpoint-subset");
+	struct envoy_text names;
+	size_t n;
+
+	if (envoy_dynamic_module_callback_http_get_metadata_list_size(
+	    f->envoy, ENVOY_OF_STREAM, space, key, &n))
+		allow_list(f, space, key, n);
+	else if (envoy_dynamic_module_callback_http_get_metadata_string(
+	    f->envoy, ENVOY_OF_STREAM, space, key, &names))
+		pick_allow(f->call, names.at, names.n);
+}
+
 static bool
 begin_call(struct envoy_filter *f, const struct envoy_header *h, size_t n)
 {
@@ -239,6 +271,7 @@ begin_call(struct envoy_filter *f, const struct envoy_header *h, size_t n)
 			(void)kvh_header(f->call, h[i].name.at, h[i].name.n,
 			    h[i].value.at, h[i].value.n);
 	tell_client(f);
+	give_subset(f);
 	return true;
 }
 

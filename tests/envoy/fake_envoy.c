@@ -279,6 +279,55 @@ envoy_dynamic_module_callback_http_set_dynamic_metadata_string(void *envoy,
 	bytes_set(&e->targets, value.at, value.n, NULL, 0);
 }
 
+static bool
+has_subset(const struct fake_envoy *e, int source, struct envoy_text space,
+    struct envoy_text key)
+{
+	if (source != ENVOY_OF_STREAM || space.n != 20 ||
+	    memcmp(space.at, "envoy.lb.subset_hint", 20) != 0 || key.n != 37)
+		abort();
+	return e->subset != NULL;
+}
+
+bool
+envoy_dynamic_module_callback_http_get_metadata_list_size(void *envoy,
+    int source, struct envoy_text space, struct envoy_text key, size_t *n)
+{
+	const struct fake_envoy *e = envoy;
+
+	if (!has_subset(e, source, space, key) || !e->listed)
+		return false;
+	for (*n = 0; e->subset[*n] != NULL; (*n)++)
+		continue;
+	return true;
+}
+
+bool
+envoy_dynamic_module_callback_http_get_metadata_list_string(void *envoy,
+    int source, struct envoy_text space, struct envoy_text key, size_t place,
+    struct envoy_text *value)
+{
+	const struct fake_envoy *e = envoy;
+
+	if (!has_subset(e, source, space, key) || !e->listed)
+		return false;
+	*value = text_of(e->subset[place]);
+	return true;
+}
+
+bool
+envoy_dynamic_module_callback_http_get_metadata_string(void *envoy,
+    int source, struct envoy_text space, struct envoy_text key,
+    struct envoy_text *value)
+{
+	const struct fake_envoy *e = envoy;
+
+	if (!has_subset(e, source, space, key) || e->listed)
+		return false;
+	*value = text_of(e->subset[0]);
+	return true;
+}
+
 bool
 envoy_dynamic_module_callback_http_filter_get_attribute_string(void *envoy,
     int attribute, struct envoy_text *value)

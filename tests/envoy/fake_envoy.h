@@ -32,6 +32,8 @@ struct fake_envoy {
 	uint64_t limit;        /* of the buffer */
 	const char *client, *server, *details; /* attributes, or NULL */
 	struct fake_bytes targets;      /* of the metadata */
+	const char *const *subset;      /* its hint, which NULL ends, or NULL */
+	bool listed;                    /* the hint is a list */
 	uint32_t status;       /* that the filter has answered; 0: none */
 	struct fake_list answer;
 	struct fake_bytes answer_body;

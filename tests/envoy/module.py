@@ -375,6 +375,50 @@ class ModuleCases(envoy.Cases):
         assert b'data: {"us' in body, got
         return '%d bytes of %d' % (len(data), len(data))
 
+    def case_subset_hint(self):
+        """metadata names the servers that may be chosen: list, text, none"""
+        hint = """          - name: envoy.filters.http.lua
+            typed_config:
+              "@type": type.googleapis.com/envoy.extensions.filters.http.lua.v3.Lua
+              default_source_code:
+                inline_string: |
+                  function envoy_on_request(handle)
+                    local value = handle:headers():get("x-subset")
+                    if value == nil then return end
+                    local names = {}
+                    for name in value:gmatch("[^,]+") do
+                      table.insert(names, name)
+                    end
+                    if handle:headers():get("x-listed") then value = names end
+                    handle:streamInfo():dynamicMetadata():set(
+                      "envoy.lb.subset_hint",
+                      "x-gateway-destination-endpoint-subset", value)
+                  end
+"""
+        def change(text):
+            return text.replace('          http_filters:\n',
+                '          http_filters:\n' + hint, 1)
+
+        with self.bed(change=change) as bed:
+            names = ['127.0.0.1:%d' % port for port in bed.engines]
+            for i in range(18):
+                subset = [names[i % 3], '10.9.9.9:1'] + \
+                    [names[(i + 1) % 3]] * (i % 2)
+                for headers in {}, {'x-listed': '1'}:
+                    answer = bed.chat([user('%d %s' % (i, words(300, i)))],
+                        headers={'x-subset': ','.join(subset), **headers})
+                    all_ok([answer])
+                    assert '127.0.0.1:' + answer.server in subset, (subset,
+                        answer.server)
+            refused = [bed.chat([user('x')], headers=headers).status
+                for headers in ({'x-subset': '10.9.9.9:1', 'x-listed': '1'},
+                {'x-subset': '10.9.9.9:1'}, {'x-subset': ''})]
+            assert refused == [503] * 3, refused
+            all_ok([bed.chat([user('x')])])
+            no_calls_left(bed)
+            assert 'subset' not in bed.log(), bed.log()
+        return '36 requests within their subsets, 3 refused'
+
     def case_not_in_the_cluster(self):
         """a server that the cluster lacks is passed over"""
         with self.bed() as bed:

@@ -106,6 +106,48 @@ START_TEST(the_choice_is_metadata)
 }
 END_TEST
 
+/* A filter before names those that may be chosen, and unknown ones. */
+START_TEST(a_hint_of_a_subset)
+{
+	static const char *const list[] = { "10.9.9.9:80", "10.0.0.2:80",
+		NULL };
+	static const char *const text[] = { "10.9.9.9:80 , 10.0.0.2:80",
+		NULL };
+	int i;
+
+	begin(SERVERS);
+	for (i = 0; i < 6; i++) {
+		e.subset = i % 2 == 0 ? list : text;
+		e.listed = i % 2 == 0;
+		ck_assert(fake_ask(&e, CHAT, body, 0));
+		ck_assert_str_eq(e.targets.at, "10.0.0.2:80");
+		again("via_upstream");
+	}
+	end();
+}
+END_TEST
+
+START_TEST(a_subset_without_a_server)
+{
+	static const char *const unknown[] = { "10.9.9.9:80", NULL };
+	static const char *const empty[] = { "", NULL };
+	static const char *const none[] = { NULL };
+	static const char *const *const subsets[] = { unknown, unknown, empty,
+		empty, none };
+	size_t i;
+
+	begin(SERVERS);
+	for (i = 0; i < sizeof(subsets) / sizeof(subsets[0]); i++) {
+		e.subset = subsets[i];
+		e.listed = i % 2 == 0;
+		ck_assert(!fake_ask(&e, CHAT, body, 0));
+		ck_assert_uint_eq(e.status, 503);
+		again("kvroute_no_server");
+	}
+	end();
+}
+END_TEST
+
 /* A body in pieces, which Envoy gives in slices. */
 START_TEST(the_end_of_a_body_is_edited)
 {
@@ -553,6 +595,8 @@ suite_envoy_filter(void)
 
 	tcase_set_timeout(c, 60);
 	tcase_add_test(c, the_choice_is_metadata);
+	tcase_add_test(c, a_hint_of_a_subset);
+	tcase_add_test(c, a_subset_without_a_server);
 	tcase_add_test(c, the_end_of_a_body_is_edited);
 	tcase_add_test(c, ends_without_bytes);
 	tcase_add_test(c, edits_within_what_is_held);
