@@ -14,7 +14,7 @@ FUZZ_HELPERS := $(filter-out $(shell grep -lE '"(simulated|test)\.h"' \
 	/dev/null $(HELPERS)),$(HELPERS))
 # A program of its own, which check-foreign runs.
 FOREIGN := $(call files_of,tests/foreign)
-HARNESSES := $(patsubst fuzz/%.c,%,$(filter-out $(EVENTS_ABSENT),\
+HARNESSES := $(patsubst fuzz/%.c,%,$(filter-out $(EVENTS_ABSENT) $(PICK_ABSENT),\
 	$(sort $(wildcard fuzz/fuzz_*.c))))
 REPLAYS := $(HARNESSES:fuzz_%=$(BUILD)/replay_%)
 FUZZERS := $(HARNESSES:%=$(BUILD)/%)

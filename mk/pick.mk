@@ -12,6 +12,13 @@ PICK_IF_POSSIBLE := $(call with,$(PICK_TOOL),nghttp2 event ssl crypto bsd)
 
 all: $(PICK_IF_POSSIBLE)
 
+# Its harness has streams of nghttp2 in place of the stand-in of the others.
+PICK_ABSENT := $(if $(PICK_IF_POSSIBLE),,fuzz/fuzz_h2.c)
+H2_HARNESS := $(BUILD)/replay_h2 $(BUILD)/fuzz_h2
+$(H2_HARNESS): $(BUILD)/under-test/ext/pick/h2_stream.o
+$(H2_HARNESS): fuzzed = $(filter-out %/fake_stream.o,$(filter %.o,$^))
+$(H2_HARNESS): private LDLIBS += -lnghttp2
+
 $(PICK_TOOL): $(call objects,$(PICK) $(addprefix ext/http/json/,\
     body_string.c json_writer.c metric_writer.c text_hold.c text_writer.c) \
     $(addprefix tools/common/,args.c args_table.c rng.c) \

@@ -2,7 +2,7 @@
 /*
  * h2_in.h - shared by the files of the gRPC server:
  *
- *   h2_stream   calls: the callbacks of nghttp2, and output
+ *   h2_stream   calls: the session of nghttp2, its callbacks, and output
  *   h2_server   connections and the listener
  *
  * h2_server.c calls h2_stream.c.
@@ -68,6 +68,7 @@ struct h2_server {
 
 /* False: no memory. */
 bool h2_callbacks_make(struct h2_server *s);
+bool h2_session_make(struct h2_connection *c);
 void h2_stream_close(struct h2_stream *stream);
 /* Ends calls that are silent for too long. */
 void h2_streams_fade(struct h2_connection *c, int64_t now);

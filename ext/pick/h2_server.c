@@ -29,9 +29,7 @@
 
 enum {
 	READ_BYTES = 1 << 17, WRITE_BYTES = 1 << 16,
-	STREAMS_MAX = 4096, STREAM_WINDOW = 1 << 20,
-	CONNECTION_WINDOW = 8 << 20, FRAME_MAX = 1 << 16, BACKLOG = 512,
-	GREETING_SECONDS = 10,
+	BACKLOG = 512, GREETING_SECONDS = 10,
 	KEEP_IDLE = 15, KEEP_INTERVAL = 5, KEEP_COUNT = 3, DEAD_MS = 30000
 };
 
@@ -147,23 +145,6 @@ on_readable(evutil_socket_t fd, short events, void *connection)
 }
 
 static bool
-begin_session(struct h2_connection *c)
-{
-	static const nghttp2_settings_entry settings[] = {
-		{ NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, STREAMS_MAX },
-		{ NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, STREAM_WINDOW },
-		{ NGHTTP2_SETTINGS_MAX_FRAME_SIZE, FRAME_MAX }
-	};
-
-	return nghttp2_session_server_new2(&c->session, c->server->callbacks,
-	    c, c->server->option) == 0 &&
-	    nghttp2_submit_settings(c->session, NGHTTP2_FLAG_NONE, settings,
-	        sizeof(settings) / sizeof(settings[0])) == 0 &&
-	    nghttp2_session_set_local_window_size(c->session,
-	        NGHTTP2_FLAG_NONE, 0, CONNECTION_WINDOW) == 0;
-}
-
-static bool
 begin_events(struct h2_connection *c)
 {
 	c->readable = event_new(c->server->base, c->wire.fd,
@@ -247,7 +228,7 @@ on_accept(struct evconnlistener *listener, evutil_socket_t fd,
 	s->connections = c;
 	s->counts.connections++;
 	s->counts.open_connections++;
-	if (!begin_session(c) || !begin_events(c))
+	if (!h2_session_make(c) || !begin_events(c))
 		close_connection(c);
 	else if (s->draining)
 		begin_leaving(c);

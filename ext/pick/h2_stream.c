@@ -7,7 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OUTPUT_FACTOR = 2 }; /* of the longest message: unsent output */
+enum {
+	OUTPUT_FACTOR = 2, /* of the longest message: unsent output */
+	STREAMS_MAX = 4096, STREAM_WINDOW = 1 << 20,
+	CONNECTION_WINDOW = 8 << 20, FRAME_MAX = 1 << 16
+};
 
 /* ------------------------------------------------------------- streams --- */
 
@@ -356,6 +360,23 @@ h2_callbacks_make(struct h2_server *s)
 	    UINT32_MAX);
 	nghttp2_option_set_no_closed_streams(s->option, 1);
 	return true;
+}
+
+bool
+h2_session_make(struct h2_connection *c)
+{
+	static const nghttp2_settings_entry settings[] = {
+		{ NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, STREAMS_MAX },
+		{ NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, STREAM_WINDOW },
+		{ NGHTTP2_SETTINGS_MAX_FRAME_SIZE, FRAME_MAX }
+	};
+
+	return nghttp2_session_server_new2(&c->session, c->server->callbacks,
+	    c, c->server->option) == 0 &&
+	    nghttp2_submit_settings(c->session, NGHTTP2_FLAG_NONE, settings,
+	        sizeof(settings) / sizeof(settings[0])) == 0 &&
+	    nghttp2_session_set_local_window_size(c->session,
+	        NGHTTP2_FLAG_NONE, 0, CONNECTION_WINDOW) == 0;
 }
 
 /* ---------------------------------------------------------------- fade --- */
