@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * fuzz_h2.c - any bytes as what a client of kvroute-pick sends, behind the
- * preface of HTTP/2: frames, gRPC, ext_proc, and the choice of two servers.
+ * preface of HTTP/2: frames, gRPC, ext_proc, the choice of two servers, waits.
  *
  * Four bytes choose how they are read: the options of the pool and the bound of
  * messages; how the bytes are cut; which allocation fails; how the connection
@@ -110,7 +110,10 @@ give_pieces(struct run *r, const uint8_t *bytes, size_t size, size_t cut,
 		taken = nghttp2_session_mem_recv(r->connection.session, copy,
 		    n);
 		free(copy);
-		if (taken < 0 || (reads && !take_output(r)))
+		if (taken < 0)
+			return;
+		pick_turns(&r->pool);
+		if (reads && !take_output(r))
 			return;
 	}
 }
@@ -120,8 +123,8 @@ open_pool(struct run *r, uint8_t how)
 {
 	static const char *const options[] = { "size=2m workers=4 affinity=64",
 	    "size=2m workers=4 affinity=64 include_usage=off",
-	    "size=2m workers=4 affinity=64 feedback=off",
-	    "size=2m workers=4 affinity=64 affinity_key=auto" };
+	    "size=2m workers=4 affinity=64 feedback=off queue=4",
+	    "size=2m workers=4 affinity=64 affinity_key=auto queue=1" };
 	const char *facts = (how & 4) != 0 ? "max_conns=1" : "";
 
 	MUST(kvh_open("", 0, options[how & 3], strlen(options[how & 3]), NULL,
@@ -184,6 +187,7 @@ close_run(struct run *r)
 	MUST(ended <= r->server.counts.streams);
 	MUST(r->server.counts.open_streams == 0);
 	MUST(r->server.held == 0 && r->picker.held == 0);
+	MUST(r->pool.waiting == 0);
 	MUST(r->health.watches == NULL);
 	look_at_frames(&r->out);
 	hold_free(&r->out);

@@ -48,23 +48,59 @@ name_of(const struct envoy_pool *p)
 	return p->is_file ? p->text : "filter_config";
 }
 
-/* Envoy's hosts are addresses, and the choice names one of them. */
+/* No request waits in line here, and engines are not asked. */
 static bool
-check_names(const struct pick_conf *conf, char error[CONF_ERROR_MAX])
+check_options(const struct pick_conf *conf, char error[CONF_ERROR_MAX])
 {
+	static const char *const names[] = { "queue", "queue_timeout", "poll",
+		"poll_path" };
+	unsigned line = 0;
 	size_t i;
 
-	for (i = 0; i < conf->n; i++)
-		if (!pick_conf_is_address(conf->servers[i].name)) {
-			(void)snprintf(error, CONF_ERROR_MAX, "%u: server %s: "
-			    "a server is an address, as Envoy's hosts are",
-			    conf->servers[i].line, conf->servers[i].name);
-			return false;
-		}
+	for (i = 0; i < sizeof(names) / sizeof(names[0]) && line == 0; i++)
+		line = pick_conf_option(conf, names[i]);
+	if (line > 0)
+		(void)snprintf(error, CONF_ERROR_MAX, "%u: queue, "
+		    "queue_timeout, poll and poll_path have no effect here",
+		    line);
+	return line == 0;
+}
+
+static bool
+has_word(const char *text, const char *word)
+{
+	size_t n = 0;
+
+	for (; *text != '\0'; text += n) {
+		text += strspn(text, " \t");
+		n = strcspn(text, " \t");
+		if (n == strlen(word) && memcmp(text, word, n) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* Envoy's hosts are addresses, and the choice names one of them. */
+static bool
+check_servers(const struct pick_conf *conf, char error[CONF_ERROR_MAX])
+{
+	const struct conf_server *s = conf->servers;
+	const char *why = NULL;
+
+	for (; s < conf->servers + conf->n && why == NULL; s++) {
+		if (!pick_conf_is_address(s->name))
+			why = "a server is an address, as Envoy's hosts are";
+		else if (has_word(s->facts, "capacity=auto"))
+			why = "capacity=auto has no effect here: engines are "
+			    "not asked";
+		if (why != NULL)
+			(void)snprintf(error, CONF_ERROR_MAX,
+			    "%u: server %s: %s", s->line, s->name, why);
+	}
 	if (conf->n == 0)
 		(void)snprintf(error, CONF_ERROR_MAX,
 		    "1: there are no servers");
-	return conf->n > 0;
+	return conf->n > 0 && why == NULL;
 }
 
 static bool
@@ -83,7 +119,8 @@ read_conf(const struct envoy_pool *p, struct pick_conf *conf,
 		(void)snprintf(error, CONF_ERROR_MAX, " %s", strerror(errno));
 		done = false;
 	}
-	if (done && !check_names(conf, error)) {
+	if (done && !(check_options(conf, error) &&
+	    check_servers(conf, error))) {
 		pick_conf_free(conf);
 		done = false;
 	}

@@ -12,7 +12,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct kvh_call;
+#include "pick_pool.h"
+
+struct event;
+struct evhttp_request;
 
 enum { CALL_ID_LENGTH = 24, CALLS_MAX = 1 << 20 };
 
@@ -21,6 +24,9 @@ struct door_call {
 	uint32_t place;
 	bool responded;               /* kvh_response() was called */
 	struct kvh_call *call;
+	struct pick_waiter waiter;
+	struct evhttp_request *request;  /* is answered when it has waited */
+	struct event *closed;         /* its client has left meanwhile */
 	void *owner;
 	int64_t heard;                /* seconds */
 	uint32_t before, after;       /* places, in order of `heard`; + 1 */

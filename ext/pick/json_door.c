@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <event2/buffer.h>
+#include <event2/bufferevent.h>
 #include <event2/event.h>
 #include <event2/http.h>
 #include <event2/keyvalq_struct.h>
@@ -112,8 +113,19 @@ end_call(struct json_door *d, struct door_call *c, uint32_t how)
 }
 
 static void
+leave_line(struct json_door *d, struct door_call *c)
+{
+	pick_leave(d->options.pool, &c->waiter);
+	if (c->closed != NULL)
+		event_free(c->closed);
+	c->closed = NULL;
+	c->request = NULL;
+}
+
+static void
 free_call(struct json_door *d, struct door_call *c)
 {
+	leave_line(d, c);
 	kvh_call_free(c->call);
 	calls_remove(&d->calls, c);
 	d->counts.open = d->calls.n;
@@ -147,6 +159,57 @@ answer_choice(struct json_door *d, struct door_call *c,
 	    targets));
 }
 
+static void choose_server(struct json_door *d, struct door_call *c,
+    struct evhttp_request *request);
+
+static void
+take_turn(void *call)
+{
+	struct door_call *c = call;
+	struct evhttp_request *request = c->request;
+
+	leave_line(c->owner, c);
+	choose_server(c->owner, c, request);
+}
+
+static void
+on_closed(evutil_socket_t fd, short events, void *call)
+{
+	struct door_call *c = call;
+	struct evhttp_request *request = c->request;
+	struct json_door *d = c->owner;
+
+	(void)fd;
+	(void)events;
+	end_call(d, c, KVH_GIVEN_UP);
+	free_call(d, c);
+	answer_error(request, 503, "the client has left");
+}
+
+/*
+ * evhttp does not read while an answer is due, so an event of the socket's own
+ * is for a client that leaves. Without memory for it the call is refused.
+ */
+static bool
+wait_in_line(struct json_door *d, struct door_call *c,
+    struct evhttp_request *request, int error)
+{
+	struct bufferevent *socket = evhttp_connection_get_bufferevent(
+	    evhttp_request_get_connection(request));
+
+	c->closed = event_new(d->base, bufferevent_getfd(socket), EV_CLOSED,
+	    on_closed, c);
+	c->waiter = (struct pick_waiter){ .call = c->call, .turn = take_turn,
+		.owner = c };
+	if (c->closed == NULL || event_add(c->closed, NULL) != 0 ||
+	    !pick_wait(d->options.pool, &c->waiter, error)) {
+		leave_line(d, c);
+		return false;
+	}
+	c->request = request;
+	return true;
+}
+
 static void
 choose_server(struct json_door *d, struct door_call *c,
     struct evhttp_request *request)
@@ -154,10 +217,10 @@ choose_server(struct json_door *d, struct door_call *c,
 	uint32_t targets;
 	const int error = pick_choose(d->options.pool, c->call, &targets);
 
-	if (error != 0)
-		refuse_call(d, c, request, error);
-	else
+	if (error == 0)
 		answer_choice(d, c, request, targets);
+	else if (!wait_in_line(d, c, request, error))
+		refuse_call(d, c, request, error);
 }
 
 void
@@ -172,6 +235,10 @@ door_fade(struct json_door *d)
 			(void)evconnlistener_enable(d->listeners[i]);
 	while ((c = calls_oldest(&d->calls)) != NULL && c->heard < before) {
 		d->counts.faded++;
+		if (c->request != NULL) {
+			refuse_call(d, c, c->request, KVH_EFULL);
+			continue;
+		}
 		end_call(d, c, c->responded ? KVH_CLIENT_LEFT : KVH_NOT_SEEN);
 		free_call(d, c);
 	}
@@ -486,6 +553,10 @@ serve_call(struct json_door *d, struct evhttp_request *request,
 	if (c == NULL) {
 		d->counts.unknown++;
 		answer_error(request, 404, "there is no such call");
+		return;
+	}
+	if (c->request != NULL) {
+		answer_error(request, 409, "the call waits for a server");
 		return;
 	}
 	for (i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++)

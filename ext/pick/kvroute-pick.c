@@ -152,6 +152,7 @@ on_tick(evutil_socket_t fd, short events, void *context)
 	(void)fd;
 	(void)events;
 	(void)kvh_tick(d->pool.kvh, KVH_NOW, &next);
+	pick_turns(&d->pool);
 	(void)clock_gettime(CLOCK_MONOTONIC, &clock);
 	now = (int64_t)clock.tv_sec * 1000000000 + clock.tv_nsec;
 	if (next < now + ms * 1000000)
@@ -159,6 +160,15 @@ on_tick(evutil_socket_t fd, short events, void *context)
 	after.tv_sec = ms / 1000;
 	after.tv_usec = ms % 1000 * 1000;
 	(void)event_add(d->tick, &after);
+}
+
+/* Calls that wait may have a turn, or wait from now on. */
+static void
+wake_tick(void *context)
+{
+	const struct daemon *d = context;
+
+	event_active(d->tick, EV_TIMEOUT, 0);
 }
 
 static bool
@@ -335,12 +345,15 @@ begin_events(struct daemon *d)
 	    event_add(d->interrupt, NULL) != 0 ||
 	    event_add(d->reload, NULL) != 0)
 		err(FAILED, NULL);
+	d->pool.context = d;
+	d->pool.wake = wake_tick;
 	on_tick(-1, 0, d);
 }
 
 static void
 end_all(struct daemon *d)
 {
+	d->pool.wake = NULL;
 	event_free(d->tick);
 	event_free(d->second);
 	event_free(d->stop);

@@ -73,52 +73,11 @@ fail(struct parser *p, const char *error)
 	return false;
 }
 
-/* Those of proxies that hold requests back, or send some to engines. */
-static bool
-is_idle_option(const char *text, size_t n)
-{
-	static const char *const names[] = { "queue", "queue_timeout", "poll",
-		"poll_path" };
-	size_t i;
-
-	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-		if (n == strlen(names[i]) && memcmp(text, names[i], n) == 0)
-			return true;
-	return false;
-}
-
-/* The next word of the text, which ends at *n bytes; NULL: there is none. */
-static const char *
-next_word(const char *text, size_t *n)
-{
-	text += strspn(text, blanks);
-	*n = strcspn(text, blanks);
-	return *n == 0 ? NULL : text;
-}
-
-bool
-pick_conf_asks(const char *facts)
-{
-	const char *word = facts;
-	size_t n;
-
-	for (; (word = next_word(word, &n)) != NULL; word += n)
-		if (n == 13 && memcmp(word, "capacity=auto", n) == 0)
-			return true;
-	return false;
-}
-
 static bool
 add_option(struct parser *p, const char *text)
 {
 	struct pick_conf *c = p->conf;
-	const char *word = text;
-	size_t n;
 
-	for (; (word = next_word(word, &n)) != NULL; word += n)
-		if (is_idle_option(word, strcspn(word, "= \t\r\n")))
-			return fail(p, "queue, queue_timeout, poll and "
-			    "poll_path have no effect here");
 	if (!hold_append(&c->options, text, strlen(text)) ||
 	    !hold_append(&c->options, "\n", 1) ||
 	    !hold_append(&c->lines, &p->line, sizeof(p->line)))
@@ -199,9 +158,6 @@ set_server(struct parser *p, char *text)
 		return fail(p, "a server is HOST:PORT");
 	if (strlen(facts) >= CONF_FACTS_MAX)
 		return fail(p, "the facts are too long");
-	if (pick_conf_asks(facts))
-		return fail(p, "capacity=auto has no effect here: engines "
-		    "are not asked");
 	strcpy(s->name, text);
 	strcpy(s->facts, facts);
 	s->line = p->line;
@@ -282,6 +238,21 @@ pick_conf_option_line(const struct pick_conf *c, size_t at)
 		memcpy(&line, c->lines.data + row * sizeof(line),
 		    sizeof(line));
 	return line;
+}
+
+unsigned
+pick_conf_option(const struct pick_conf *c, const char *name)
+{
+	const char *text = (const char *)c->options.data;
+	const size_t length = strlen(name);
+	size_t at;
+
+	for (at = 0; at + length < c->options.length; at++)
+		if ((at == 0 || strchr(blanks, text[at - 1]) != NULL) &&
+		    memcmp(text + at, name, length) == 0 &&
+		    text[at + length] == '=')
+			return pick_conf_option_line(c, at);
+	return 0;
 }
 
 void

@@ -42,10 +42,10 @@ struct pick_conf {
 bool pick_conf_read(struct pick_conf *c, FILE *in, char error[CONF_ERROR_MAX]);
 /* The line of the file that has byte `at` of the options. */
 unsigned pick_conf_option_line(const struct pick_conf *c, size_t at);
+/* The line of the option with that name; 0: it is not there. */
+unsigned pick_conf_option(const struct pick_conf *c, const char *name);
 void pick_conf_free(struct pick_conf *c);
 
-/* Do facts of a server have capacity=auto, for which nobody asks engines? */
-bool pick_conf_asks(const char *facts);
 /* Splits "host:port", "[v6]:port"; false: it is neither. */
 bool pick_conf_split(const char *name, char host[CONF_NAME_MAX],
     unsigned *port);

@@ -187,8 +187,6 @@ int
 fleet_put(struct pick_fleet *f, const char *name, const char *facts,
     size_t *bad)
 {
-	if (pick_conf_asks(facts))
-		return KVH_EVALUE;
 	return put_member(f, name, facts, FROM_API, bad);
 }
 

@@ -3,6 +3,7 @@
 #include "pick_pool.h"
 
 #include <string.h>
+#include <utlist.h>
 
 /* "-" is not the name of a server. */
 void
@@ -35,6 +36,59 @@ pick_choose(struct pick_pool *p, struct kvh_call *call, uint32_t *targets)
 	return error;
 }
 
+/* --------------------------------------------------------------- waits --- */
+
+static void
+wake_turns(struct pick_pool *p)
+{
+	if (p->waiting > 0 && !p->turning && p->wake != NULL)
+		p->wake(p->context);
+}
+
+bool
+pick_wait(struct pick_pool *p, struct pick_waiter *w, int error)
+{
+	if ((error != KVH_EFULL && error != KVH_EKEPT) ||
+	    kvh_wait(w->call, KVH_NOW) != 0)
+		return false;
+	DL_APPEND(p->waiters, w);
+	w->waits = true;
+	p->waiting++;
+	wake_turns(p);
+	return true;
+}
+
+void
+pick_leave(struct pick_pool *p, struct pick_waiter *w)
+{
+	if (!w->waits)
+		return;
+	DL_DELETE(p->waiters, w);
+	w->waits = false;
+	p->waiting--;
+}
+
+/* Most turns are that of the first. One that waits again has another later. */
+void
+pick_turns(struct pick_pool *p)
+{
+	struct pick_waiter *w;
+	struct kvh_call *call;
+	uint32_t most = p->waiting;
+
+	p->turning = true;
+	while (most-- > 0 && kvh_turn(p->kvh, KVH_NOW, &call) == 0) {
+		DL_SEARCH_SCALAR(p->waiters, w, call, call);
+		if (w == NULL)
+			continue;
+		pick_leave(p, w);
+		w->turn(w->owner);
+	}
+	p->turning = false;
+}
+
+/* ---------------------------------------------------------------- ends --- */
+
 static void
 write_trace(struct pick_pool *p, struct kvh_call *call)
 {
@@ -58,6 +112,7 @@ pick_end(struct pick_pool *p, struct kvh_call *call, uint32_t how, char *out,
 	if (kvh_end(call, how, KVH_NOW, out, room, written) == 0)
 		p->ended[how]++;
 	write_trace(p, call);
+	wake_turns(p);
 }
 
 size_t

@@ -17,7 +17,7 @@ struct count {
 	uint64_t value;
 };
 
-enum { COUNTS = 14 };
+enum { COUNTS = 15 };
 
 static void
 list_counts(const struct pick_status *s, struct count to[COUNTS])
@@ -29,6 +29,8 @@ list_counts(const struct pick_status *s, struct count to[COUNTS])
 	const struct count counts[COUNTS] = {
 		{ "servers", "Servers of the fleet.", s->pool->servers },
 		{ "routed_total", "Choices of a server.", s->pool->routed },
+		{ "waiting", "Calls that wait for a server.",
+		    s->pool->waiting },
 		{ "full_total", "Requests that were refused with 429.",
 		    s->pool->full },
 		{ "none_total", "Requests for which no server was ready.",

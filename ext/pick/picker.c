@@ -11,6 +11,9 @@
  * The choice needs the whole prompt, and is written in headers: so FULL_DUPLEX
  * holds the headers back too. A body that is too long to be held is chosen for
  * by the part that came, and passes from then on.
+ *
+ * If all servers are full the call waits in line, as long as the data plane is
+ * to send nothing before the answer: else it is refused at once.
  */
 #include "picker.h"
 
@@ -24,6 +27,7 @@
 enum picker_state {
 	HEADERS,  /* these are to come */
 	BODY,     /* of the request */
+	WAITING,  /* in line */
 	ROUTED,
 	ENDED     /* refused, or the response is over */
 };
@@ -32,6 +36,9 @@ struct picker_call {
 	struct picker *picker;
 	struct h2_stream *stream;
 	struct kvh_call *call;   /* NULL before headers */
+	struct pick_waiter waiter;
+	bool patient;            /* it may wait */
+	bool finished;           /* the client's half ended while it waited */
 	enum picker_state state;
 	bool modes;              /* the data plane has named its modes */
 	uint32_t request_mode, response_mode;
@@ -82,6 +89,26 @@ drop_body(struct picker_call *c)
 	hold_free(&c->body);
 }
 
+/* Ends a stream that is of no use, and its wait. */
+static void
+break_call(struct picker_call *c, enum grpc_status status, const char *text)
+{
+	if (c->state == WAITING) {
+		c->state = ENDED;
+		pick_leave(c->picker->pool, &c->waiter);
+		pick_end(c->picker->pool, c->call, KVH_GIVEN_UP, NULL, 0,
+		    NULL);
+	}
+	h2_finish(c->stream, status, text);
+}
+
+static void
+refuse_message(struct picker_call *c, const char *text)
+{
+	c->picker->malformed++;
+	break_call(c, GRPC_INVALID_ARGUMENT, text);
+}
+
 /* Sends the output, or ends a stream that has lost a part of it. */
 static void
 send_reply(struct picker_call *c, bool whole)
@@ -89,7 +116,7 @@ send_reply(struct picker_call *c, bool whole)
 	if (whole)
 		h2_written(c->stream);
 	else
-		h2_finish(c->stream, GRPC_RESOURCE_EXHAUSTED, "no memory");
+		break_call(c, GRPC_RESOURCE_EXHAUSTED, "no memory");
 }
 
 static void
@@ -210,18 +237,31 @@ answer_choice(struct picker_call *c, uint32_t targets)
 }
 
 static void
-choose_server(struct picker_call *c, enum ext_kind answers, bool whole)
+try_servers(struct picker_call *c)
 {
 	uint32_t targets;
-	int error = kvh_body_end(c->call, whole);
+	const int error = pick_choose(c->picker->pool, c->call, &targets);
+
+	if (error == 0)
+		answer_choice(c, targets);
+	else if (c->patient && pick_wait(c->picker->pool, &c->waiter, error))
+		c->state = WAITING;
+	else
+		refuse_call(c, error);
+}
+
+static void
+choose_server(struct picker_call *c, enum ext_kind answers, bool whole)
+{
+	const int error = kvh_body_end(c->call, whole);
 
 	c->answers = answers;
-	if (error == 0)
-		error = pick_choose(c->picker->pool, c->call, &targets);
+	c->waiter.call = c->call;
+	c->patient = whole || is_buffered(c) || c->request_mode == EXT_NONE;
 	if (error != 0)
 		refuse_call(c, error);
 	else
-		answer_choice(c, targets);
+		try_servers(c);
 }
 
 /* ------------------------------------------------------------- request --- */
@@ -284,9 +324,7 @@ take_headers(struct picker_call *c, const struct ext_request *request)
 
 	if (c->state != HEADERS ||
 	    !ext_headers_read(request->part, &headers)) {
-		c->picker->malformed++;
-		h2_finish(c->stream, GRPC_INVALID_ARGUMENT,
-		    "unexpected headers");
+		refuse_message(c, "unexpected headers");
 		return;
 	}
 	if (!begin_call(c, headers)) {
@@ -323,9 +361,7 @@ take_body(struct picker_call *c, struct proto_in part)
 	struct ext_body body;
 
 	if (c->state == HEADERS || !ext_body_read(part, &body)) {
-		c->picker->malformed++;
-		h2_finish(c->stream, GRPC_INVALID_ARGUMENT,
-		    "unexpected body");
+		refuse_message(c, "unexpected body");
 		return;
 	}
 	if (c->state != BODY) {
@@ -450,8 +486,7 @@ take_response_headers(struct picker_call *c, const struct ext_request *request)
 	struct ext_reply r;
 
 	if (!ext_headers_read(request->part, &headers)) {
-		c->picker->malformed++;
-		h2_finish(c->stream, GRPC_INVALID_ARGUMENT, "bad headers");
+		refuse_message(c, "bad headers");
 		return;
 	}
 	c->responded = true;
@@ -516,8 +551,7 @@ take_response_body(struct picker_call *c, struct proto_in part)
 	bool rewritten = false;
 
 	if (!ext_body_read(part, &body)) {
-		c->picker->malformed++;
-		h2_finish(c->stream, GRPC_INVALID_ARGUMENT, "bad body");
+		refuse_message(c, "bad body");
 		return;
 	}
 	if (c->state == ROUTED && c->responded && !c->unseen) {
@@ -552,6 +586,8 @@ take_response_trailers(struct picker_call *c)
 
 /* ------------------------------------------------------------- service --- */
 
+static void take_turn(void *call);
+
 static void *
 open_call(struct h2_stream *stream, void *picker)
 {
@@ -561,6 +597,8 @@ open_call(struct h2_stream *stream, void *picker)
 		return NULL;
 	c->picker = picker;
 	c->stream = stream;
+	c->waiter.turn = take_turn;
+	c->waiter.owner = c;
 	return c;
 }
 
@@ -571,15 +609,17 @@ take_message(void *call, struct proto_in message)
 	struct ext_request request;
 
 	if (!ext_request_read(message, &request)) {
-		c->picker->malformed++;
-		h2_finish(c->stream, GRPC_INVALID_ARGUMENT,
-		    "the message is malformed");
+		refuse_message(c, "the message is malformed");
 		return;
 	}
 	if (request.modes) {
 		c->modes = true;
 		c->request_mode = request.request_mode;
 		c->response_mode = request.response_mode;
+	}
+	if (c->state == WAITING && request.kind != EXT_NOTHING) {
+		refuse_message(c, "the headers are to be answered first");
+		return;
 	}
 	switch (request.kind) {
 	case EXT_REQUEST_HEADERS: take_headers(c, &request); break;
@@ -624,8 +664,21 @@ finish_call(void *call)
 {
 	struct picker_call *c = call;
 
+	c->finished = c->state == WAITING;
+	if (c->finished)
+		return;
 	end_early(c, true);
 	h2_finish(c->stream, GRPC_OK, NULL);
+}
+
+static void
+take_turn(void *call)
+{
+	struct picker_call *c = call;
+
+	try_servers(c);
+	if (c->finished)
+		finish_call(c);
 }
 
 static void
@@ -633,6 +686,7 @@ close_call(void *call)
 {
 	struct picker_call *c = call;
 
+	pick_leave(c->picker->pool, &c->waiter);
 	end_early(c, false);
 	kvh_call_free(c->call);
 	drop_body(c);

@@ -57,7 +57,16 @@ START_TEST(errors_are_sentences)
 		{ "serve 10.0.0.1:80\n",
 		    "filter_config:1: there is no such directive" },
 		{ "kvroute sise=8m\nserver 10.0.0.1:80\n",
-		    "filter_config:1: sise=8m: " }
+		    "filter_config:1: sise=8m: " },
+		{ "server 10.0.0.1:80\nkvroute size=8m queue=10\n",
+		    "filter_config:2: queue, queue_timeout, poll and "
+		    "poll_path have no effect here" },
+		{ "server 10.0.0.1:80\nkvroute_poll_path /metrics;\n",
+		    "filter_config:2: queue, queue_timeout, poll and "
+		    "poll_path have no effect here" },
+		{ "\nserver 10.0.0.1:80 weight=2 capacity=auto\n",
+		    "filter_config:2: server 10.0.0.1:80: capacity=auto has "
+		    "no effect here: engines are not asked" }
 	};
 	char want[256];
 	size_t i;

@@ -195,8 +195,6 @@ case_servers()
 	now_is 4 state .pick.servers
 	is 'bad fact' "$(code curl -s -m 5 -X PUT "$url/v1/servers/127.0.0.1:9105" \
 	    -d 'colour=red')" 400
-	is 'no effect' "$(code curl -s -m 5 -X PUT \
-	    "$url/v1/servers/127.0.0.1:9105" -d 'weight=1 capacity=auto')" 400
 	is 'no address' "$(code curl -s -m 5 -X PUT "$url/v1/servers/nonsense" -d '')" 400
 	is delete "$(code curl -s -m 5 -X DELETE \
 	    "$url/v1/servers/127.0.0.1:9104")" 200
@@ -261,6 +259,87 @@ case_full()
 	grep -qi '^retry-after: [0-9]' "$scratch/head" || echo 'no Retry-After'
 	post "/v1/calls/$id/end" > /dev/null
 	is 'room again' "$(code choose)" 200
+}
+
+# N - a select in the background, as $scratch/choice.N; one more waits then.
+wait_for_one()
+{
+	choose > "$scratch/choice.$1" &
+	until_is "$1" state .pick.waiting
+}
+
+# N - the choice of that select has come; its call ends.
+end_choice()
+{
+	until_true 60 test -s "$scratch/choice.$1" || echo "no answer to $1"
+	post "/v1/calls/$(jq -r .call "$scratch/choice.$1")/end" > /dev/null
+}
+
+case_waits_in_order()
+{
+	servers='kvroute_queue 8;
+server 127.0.0.1:9101 max_conns=1;'
+	up
+	choose > "$scratch/choice.0"
+	for n in 1 2 3; do
+		wait_for_one $n
+	done
+	for n in 0 1 2 3; do
+		end_choice $n
+		[ $n = 3 ] || until_is $((2 - n)) state .pick.waiting
+	done
+	now_is '[0,4,4]' state '[.pick.calls, .pick.ended.whole, .pick.routed_total]'
+}
+
+# Its place is free at once, and nothing of it is left.
+case_leaves_while_it_waits()
+{
+	servers='kvroute queue=1;
+server 127.0.0.1:9101 max_conns=1;'
+	up
+	choose > "$scratch/choice.0"
+	choose > /dev/null &
+	leaver=$!
+	until_is 1 state .pick.waiting
+	is 'the line is full' "$(code choose)" 429
+	kill -KILL "$leaver"
+	until_is '[0,1]' state '[.pick.waiting, .pick.calls]'
+	wait_for_one 1
+	end_choice 0
+	end_choice 1
+	until_is '[0,2]' state '[.pick.calls, .pick.ended.whole]'
+}
+
+case_waits_too_long()
+{
+	servers='kvroute queue=8 queue_timeout=100ms;
+server 127.0.0.1:9101 max_conns=1;'
+	up
+	choose > /dev/null
+	is late "$(code choose -D "$scratch/head")" 429
+	grep -qi '^retry-after: [0-9]' "$scratch/head" || echo 'no Retry-After'
+	now_is '[1,1]' state '[.pool.upstreams[0].reasons.queue_timeout,
+	    .pool.upstreams[0].queued]'
+	now_is 1 state .pick.calls
+}
+
+# A second trial waits as the first does, and other requests for it do not.
+case_waits_for_a_second_server()
+{
+	servers='kvroute queue=8;
+server 127.0.0.1:9101 max_conns=1;
+server 127.0.0.1:9102 max_conns=1;'
+	up
+	choose > "$scratch/choice.0"
+	id=$(choose | jq -r .call)
+	post "/v1/calls/$id/failed" -H 'x-kvroute-failure: broke' \
+	    > "$scratch/choice.1" &
+	until_is 1 state .pick.waiting
+	is 'an end' "$(code post "/v1/calls/$id/end")" 409
+	end_choice 0
+	until_true 60 test -s "$scratch/choice.1" || echo 'no second server'
+	is 'the same call' "$(jq -r .call "$scratch/choice.1")" "$id"
+	is 'the end' "$(code post "/v1/calls/$id/end")" 200
 }
 
 case_unix_socket()

@@ -79,19 +79,20 @@ START_TEST(errors_have_a_line)
 }
 END_TEST
 
-/* Nobody waits in line, and engines are not asked. */
-START_TEST(options_without_effect)
+START_TEST(lines_of_options)
 {
-	static const char queue[] =
-	    "1: queue, queue_timeout, poll and poll_path have no effect here";
-
-	ck_wrong("kvroute size=8m queue=10;", queue);
-	ck_wrong("kvroute queue_timeout=1s size=8m;", queue);
-	ck_wrong("kvroute_poll 1s;", queue);
-	ck_wrong("kvroute\tpoll_path=/metrics", queue);
-	ck_wrong("server a:1 weight=2 capacity=auto;",
-	    "1: capacity=auto has no effect here: engines are not asked");
-	ck_assert(read_text("kvroute gray=4 ;\nserver a:1 capacity=1 ;"));
+	ck_assert(read_text("kvroute size=8m queue=10;\nserver a:1;\n"
+	    "kvroute_poll 1s;\nkvroute\tgray=4\tpoll_path=/x;\n"));
+	ck_assert_uint_eq(pick_conf_option(&conf, "size"), 1);
+	ck_assert_uint_eq(pick_conf_option(&conf, "queue"), 1);
+	ck_assert_uint_eq(pick_conf_option(&conf, "poll"), 3);
+	ck_assert_uint_eq(pick_conf_option(&conf, "poll_path"), 4);
+	ck_assert_uint_eq(pick_conf_option(&conf, "queue_timeout"), 0);
+	ck_assert_uint_eq(pick_conf_option(&conf, "path"), 0);
+	ck_assert_uint_eq(pick_conf_option(&conf, "pol"), 0);
+	pick_conf_free(&conf);
+	ck_assert(read_text("server a:1 capacity=auto;"));
+	ck_assert_uint_eq(pick_conf_option(&conf, "poll"), 0);
 	pick_conf_free(&conf);
 }
 END_TEST
@@ -152,7 +153,7 @@ suite_pick_conf(void)
 
 	tcase_add_test(c, all_directives);
 	tcase_add_test(c, errors_have_a_line);
-	tcase_add_test(c, options_without_effect);
+	tcase_add_test(c, lines_of_options);
 	tcase_add_test(c, long_lines);
 	tcase_add_test(c, addresses);
 	tcase_add_test(c, without_memory);
