@@ -38,7 +38,7 @@ check-pick: deps-pick ## test kvroute-pick by the checker of pickers; T=case
 	    tests/picker-check/requirements.txt
 	@+$(MAKE) --no-print-directory check-pick-here
 
-check-pick-here: $(PICK_TOOL) #- the same without installing dependencies
+check-pick-here: $(PICK_TOOL) $(BUILD)/kvroute-engine #- the same without installing dependencies
 	@T='$(T)' sh tests/cases.sh pick $(BUILD) tests/pick/check_picker.sh \
 	    tests/pick/check_door.sh
 

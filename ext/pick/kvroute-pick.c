@@ -19,6 +19,7 @@
 #include "pick_pool.h"
 #include "pick_status.h"
 #include "picker.h"
+#include "poller.h"
 #include "tls_server.h"
 
 enum {
@@ -45,6 +46,7 @@ struct daemon {
 	struct picker picker;
 	struct pick_fleet *fleet;
 	struct json_door *door;
+	struct poller *poller;
 	struct grpc_health health;
 	struct h2_service pick, check, watch;
 	struct h2_server *grpc, *probe;
@@ -253,6 +255,10 @@ begin_pool(struct daemon *d)
 		err(FAILED, NULL);
 	if (!fleet_apply(d->fleet, &d->conf, error))
 		errx(FAILED, "%s:%s", d->settings->conf, error);
+	d->poller = poller_new(d->base, d->pool.kvh,
+	    pick_conf_option(&d->conf, "poll") > 0);
+	if (d->poller == NULL)
+		err(FAILED, NULL);
 	d->picker.pool = &d->pool;
 	d->picker.body_most = d->settings->body_most;
 	d->picker.held_most = HELD_BODIES * d->settings->body_most;
@@ -362,6 +368,7 @@ end_all(struct daemon *d)
 	h2_free(d->grpc);
 	h2_free(d->probe);
 	door_free(d->door);
+	poller_free(d->poller);
 	fleet_free(d->fleet);
 	pick_conf_free(&d->conf);
 	picker_free(&d->picker);

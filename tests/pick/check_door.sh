@@ -342,6 +342,31 @@ server 127.0.0.1:9102 max_conns=1;'
 	is 'the end' "$(code post "/v1/calls/$id/end")" 200
 }
 
+worker()
+{
+	state ".pool.upstreams[0].workers[0] | $1"
+}
+
+# Without an engine the server is used all the same.
+case_engine_is_asked()
+{
+	engine_port=$(free_port)
+	servers="kvroute poll=100ms;
+server 127.0.0.1:$engine_port capacity=auto;"
+	up
+	is 'no engine' "$(code choose)" 200
+	now_is null worker .polled
+	"$build/kvroute-engine" --port "$engine_port" --model m \
+	    --capacity 123456 > "$scratch/engine.log" 2>&1 &
+	engine=$!
+	until_is 123456 worker .capacity
+	until_is 0 worker .polled.running
+	is added "$(code curl -s -m 5 -X PUT \
+	    "$url/v1/servers/127.0.0.1:9104" -d 'capacity=auto')" 200
+	kill "$engine"
+	wait "$engine" 2> /dev/null
+}
+
 case_unix_socket()
 {
 	configure "$three"
