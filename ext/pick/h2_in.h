@@ -11,9 +11,9 @@
 #define KVROUTE_H2_IN_H
 
 #include <nghttp2/nghttp2.h>
-#include <time.h>
 
 #include "h2_server.h"
+#include "loop.h"
 #include "tls_server.h"
 
 struct event;
@@ -72,14 +72,5 @@ bool h2_session_make(struct h2_connection *c);
 void h2_stream_close(struct h2_stream *stream);
 /* Ends calls that are silent for too long. */
 void h2_streams_fade(struct h2_connection *c, int64_t now);
-
-static inline int64_t
-h2_seconds(void)
-{
-	struct timespec now;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec;
-}
 
 #endif

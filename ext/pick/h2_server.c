@@ -193,14 +193,6 @@ end_leaving(struct h2_connection *c)
 	event_active(c->writable, EV_WRITE, 0);
 }
 
-/* Without a descriptor it would be called again at once. */
-static void
-on_accept_error(struct evconnlistener *listener, void *server)
-{
-	(void)server;
-	(void)evconnlistener_disable(listener);
-}
-
 static void
 on_accept(struct evconnlistener *listener, evutil_socket_t fd,
     struct sockaddr *from, int n, void *server)
@@ -220,7 +212,7 @@ on_accept(struct evconnlistener *listener, evutil_socket_t fd,
 	}
 	watch_peer(fd);
 	c->server = s;
-	c->idle = h2_seconds();
+	c->idle = loop_seconds();
 	c->next = s->connections;
 	c->at = &s->connections;
 	if (c->next != NULL)
@@ -255,7 +247,7 @@ static void
 on_second(evutil_socket_t fd, short events, void *server)
 {
 	struct h2_server *s = server;
-	const int64_t now = h2_seconds();
+	const int64_t now = loop_seconds();
 	struct h2_connection *c, *next;
 
 	(void)fd;
@@ -299,7 +291,7 @@ listen_on(struct h2_server *s, const struct h2_options *options)
 	    LEV_OPT_REUSEABLE, BACKLOG, to->ai_addr, (int)to->ai_addrlen);
 	evutil_freeaddrinfo(to);
 	if (listener != NULL)
-		evconnlistener_set_error_cb(listener, on_accept_error);
+		loop_rest(listener);
 	return listener;
 }
 

@@ -24,7 +24,7 @@ h2_stream_close(struct h2_stream *stream)
 	if (stream->next != NULL)
 		stream->next->at = stream->at;
 	stream->connection->server->counts.open_streams--;
-	stream->connection->idle = h2_seconds();
+	stream->connection->idle = loop_seconds();
 	stream->connection->server->held -= stream->in.held.length;
 	grpc_free(&stream->in);
 	hold_free(&stream->out);
@@ -40,7 +40,7 @@ open_stream(struct h2_connection *c, int32_t id)
 		return NULL;
 	stream->connection = c;
 	stream->id = id;
-	stream->heard = h2_seconds();
+	stream->heard = loop_seconds();
 	stream->in.most = c->server->options.message_most;
 	stream->next = c->streams;
 	stream->at = &c->streams;
@@ -312,7 +312,7 @@ on_data(nghttp2_session *session, uint8_t flags, int32_t id,
 	(void)flags;
 	if (stream == NULL || stream->call == NULL)
 		return 0;
-	stream->heard = h2_seconds();
+	stream->heard = loop_seconds();
 	do {
 		if (stream->ending)
 			return 0;

@@ -22,12 +22,12 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "door_calls.h"
 #include "door_text.h"
 #include "kvroute.h"
+#include "loop.h"
 #include "pick_conf.h"
 #include "pick_fleet.h"
 #include "pick_status.h"
@@ -52,15 +52,6 @@ struct json_door {
 };
 
 /* ------------------------------------------------------------- answers --- */
-
-static int64_t
-read_seconds(void)
-{
-	struct timespec now;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec;
-}
 
 static void
 answer_text(struct evhttp_request *request, int status, const char *type,
@@ -226,7 +217,7 @@ choose_server(struct json_door *d, struct door_call *c,
 void
 door_fade(struct json_door *d)
 {
-	const int64_t before = read_seconds() - d->options.limit;
+	const int64_t before = loop_seconds() - d->options.limit;
 	struct door_call *c;
 	size_t i;
 
@@ -356,7 +347,7 @@ begin_call(struct json_door *d, struct evhttp_request *request)
 	const char *method = header_or(request, "x-kvroute-method", "POST");
 	const char *path = header_or(request, "x-kvroute-path",
 	    "/v1/chat/completions");
-	struct door_call *c = calls_add(&d->calls, read_seconds());
+	struct door_call *c = calls_add(&d->calls, loop_seconds());
 
 	if (c == NULL)
 		return NULL;
@@ -547,7 +538,7 @@ serve_call(struct json_door *d, struct evhttp_request *request,
 	} verbs[] = { { "/failed", take_failed },
 		{ "/response", take_response }, { "/end", take_end } };
 	const size_t n = strcspn(rest, "/");
-	struct door_call *c = calls_find(&d->calls, rest, n, read_seconds());
+	struct door_call *c = calls_find(&d->calls, rest, n, loop_seconds());
 	size_t i;
 
 	if (c == NULL) {
@@ -718,21 +709,13 @@ door_new(struct event_base *base, const struct door_options *options)
 	return NULL;
 }
 
-/* Without a descriptor it would be called again at once. */
-static void
-on_accept_error(struct evconnlistener *listener, void *door)
-{
-	(void)door;
-	(void)evconnlistener_disable(listener);
-}
-
 static bool
 keep_listener(struct evconnlistener **to, struct evhttp_bound_socket *bound)
 {
 	if (bound == NULL)
 		return false;
 	*to = evhttp_bound_socket_get_listener(bound);
-	evconnlistener_set_error_cb(*to, on_accept_error);
+	loop_rest(*to);
 	return true;
 }
 
