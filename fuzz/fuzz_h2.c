@@ -48,7 +48,8 @@ struct run {
 	struct h2_service services[3];
 	struct h2_server server;
 	struct h2_connection connection;
-	struct hold out;
+	uint8_t *out;      /* all that was sent */
+	size_t sent;
 };
 
 void
@@ -62,9 +63,8 @@ event_active(struct event *event, int what, short n)
 /* -------------------------------------------------------------- output --- */
 
 static void
-look_at_frames(const struct hold *out)
+look_at_frames(const uint8_t *at, const uint8_t *end)
 {
-	const uint8_t *at = out->data, *end = at + out->length;
 	size_t n, frames;
 
 	for (frames = 0; at < end; at += FRAME_HEAD + n, frames++) {
@@ -86,8 +86,12 @@ take_output(struct run *r)
 	ssize_t n;
 
 	while ((n = nghttp2_session_mem_send(r->connection.session,
-	    &bytes)) > 0)
-		MUST(hold_append(&r->out, bytes, (size_t)n));
+	    &bytes)) > 0) {
+		r->out = realloc(r->out, r->sent + (size_t)n);
+		MUST(r->out != NULL);
+		memcpy(r->out + r->sent, bytes, (size_t)n);
+		r->sent += (size_t)n;
+	}
 	return n == 0;
 }
 
@@ -189,8 +193,8 @@ close_run(struct run *r)
 	MUST(r->server.held == 0 && r->picker.held == 0);
 	MUST(r->pool.waiting == 0);
 	MUST(r->health.watches == NULL);
-	look_at_frames(&r->out);
-	hold_free(&r->out);
+	look_at_frames(r->out, r->out + r->sent);
+	free(r->out);
 	picker_free(&r->picker);
 	kvh_free(r->pool.kvh);
 }

@@ -83,18 +83,25 @@ struct places {
 	bool usage;  /* the same, with usage */
 };
 
+/* Those from `low` to `high`; in no other one is anything set. */
+struct reach {
+	struct places *at;
+	size_t low, high, most;
+};
+
 /*
  * The next byte of an event, which is text[at], is put out, or a piece goes
  * that has it.
  */
 static void
-pass_byte(struct places *p, const char *out, size_t n_out, const char *text,
-    size_t at)
+pass_byte(struct reach *r, const char *out, const char *text, size_t at)
 {
 	const bool named = ends_with(text, at + 1, "\"usage\"");
+	struct places *p = r->at;
 	size_t i;
 
-	for (i = n_out + 1; i-- > 0;) {
+	r->high += r->high < r->most;
+	for (i = r->high + 1; i-- > r->low;) {
 		const bool any = p[i].kept || p[i].usage;
 		const struct places left = { .cut = any || p[i].cut,
 			.usage = p[i].usage || (named && (any || p[i].cut)) };
@@ -105,24 +112,42 @@ pass_byte(struct places *p, const char *out, size_t n_out, const char *text,
 	}
 }
 
+/* false: nothing is kept. */
+static bool
+end_event(struct reach *r, bool whole, const struct places *before)
+{
+	size_t i, low = SIZE_MAX, high = 0;
+	struct places *p = r->at;
+
+	for (i = r->low; i <= r->high; i++) {
+		p[i].kept = p[i].kept || p[i].usage ||
+		    (whole && before[i - r->low].kept);
+		p[i].cut = p[i].usage = false;
+		if (!p[i].kept)
+			continue;
+		low = low < i ? low : i;
+		high = i;
+	}
+	r->low = low;
+	r->high = high;
+	return low <= high;
+}
+
 static void
-pass_event(struct places *p, const char *out, size_t n_out, const char *text,
-    size_t length)
+pass_event(struct reach *r, const char *out, const char *text, size_t length)
 {
 	const bool whole = length <= ANSWER_HELD_MAX + 1 &&
 	    has(text, length, "\"choices\"") && has(text, length, "\"usage\"");
-	struct places *before = malloc((n_out + 1) * sizeof(*p));
+	const size_t n = r->most - r->low < r->high - r->low + length ?
+	    r->most - r->low + 1 : r->high - r->low + length + 1;
+	struct places *before = malloc(n * sizeof(*before));
 	size_t i;
 
 	MUST(before != NULL);
-	memcpy(before, p, (n_out + 1) * sizeof(*p));
+	memcpy(before, r->at + r->low, n * sizeof(*before));
 	for (i = 0; i < length; i++)
-		pass_byte(p, out, n_out, text, i);
-	for (i = 0; i <= n_out; i++) {
-		p[i].kept = p[i].kept || p[i].usage ||
-		    (whole && before[i].kept);
-		p[i].cut = p[i].usage = false;
-	}
+		pass_byte(r, out, text, i);
+	MUST(end_event(r, whole, before));
 	free(before);
 }
 
@@ -131,17 +156,18 @@ static void
 must_be_events(const char *text, size_t n, const char *out, size_t n_out)
 {
 	const bool marked = n >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0;
-	struct places *p = calloc(n_out + 1, sizeof(*p));
+	struct reach r = { .at = calloc(n_out + 1, sizeof(*r.at)),
+		.most = n_out };
 	size_t length, mark = marked ? 3 : 0;
 
-	MUST(p != NULL);
-	p[0].kept = true;
+	MUST(r.at != NULL);
+	r.at[0].kept = true;
 	for (; n > 0; text += length, n -= length, mark = 0) {
 		length = mark + event_length(text + mark, n - mark);
-		pass_event(p, out, n_out, text, length);
+		pass_event(&r, out, text, length);
 	}
-	MUST(p[n_out].kept);
-	free(p);
+	MUST(r.at[n_out].kept);
+	free(r.at);
 }
 
 /* -------------------------------------------------------------- results --- */

@@ -102,10 +102,11 @@ $(REPLAYS): $(BUILD)/replay_%: $(BUILD)/obj/fuzz/fuzz_%.o \
 
 # These harnesses turn bytes into small numbers. What libFuzzer learns of values
 # that are compared cannot help it there, and took three quarters of the time.
+# The same holds for the places that fuzz_usage compares with an answer.
 # Edges of the model say nothing about lib/; nor does what is not linked.
 FUZZ_NUMBERS := fuzz_ops fuzz_peer fuzz_region fuzz_retain
 ifneq ($(findstring fuzzer,$(SAN)),)
-$(call objects,$(LIB) $(HELPERS) $(FUZZ_NUMBERS:%=fuzz/%.c)) \
+$(call objects,$(LIB) $(HELPERS) fuzz/fuzz_usage.c $(FUZZ_NUMBERS:%=fuzz/%.c)) \
     $(LIB:%.c=$(BUILD)/peer/%.o): \
     private SANITIZE += -fno-sanitize-coverage=trace-cmp
 $(call objects,$(filter tests/model/%,$(HELPERS))): \
