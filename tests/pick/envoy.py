@@ -44,6 +44,15 @@ def count(values):
         sorted(collections.Counter(values).items()))
 
 
+def open_chat(bed, i):
+    """A connection with a request whose answer takes long."""
+    connection = bed.connect()
+    connection.request('POST', '/v1/chat/completions', json.dumps({
+        'model': 'm', 'messages': [user('%d' % i)], 'max_tokens': 20000,
+        'stream': True}), {'content-type': 'application/json'})
+    return connection
+
+
 def all_ok(answers):
     bad = [a for a in answers if a.status != 200]
     assert not bad, '%d of %d failed: %d %r' % (len(bad), len(answers),
@@ -324,6 +333,37 @@ class Cases:
                 assert a.text, a.body
             no_calls_left(bed)
         return count(a.server for a in answers)
+
+    def case_calls_wait_in_line(self):
+        """places for 3, and a line: 18 requests at once, and clients leave"""
+        def change(text):
+            return text.replace('request_body_mode: FULL_DUPLEX_STREAMED',
+                'request_body_mode: BUFFERED')
+
+        said = []
+        for changed in lambda text: text, change:
+            with self.bed(change=changed, conf='kvroute queue=30 '
+                    'queue_timeout=15s;\n',
+                    roles=('both max_conns=1',) * 3) as bed:
+                answers = at_once(18, lambda i: bed.chat([user('%d' % i)],
+                    stream=i % 2 == 1))
+                all_ok(answers)
+                no_calls_left(bed)
+                said.append(bed.status()['pool']['upstreams'][0]['queued'])
+                long = [open_chat(bed, i) for i in range(3)]
+                wait_for(lambda: bed.inflight() == 3, what='three calls')
+                waiting = [open_chat(bed, i) for i in range(3, 6)]
+                wait_for(lambda: bed.status()['pick']['waiting'] == 3,
+                    what='three that wait')
+                for connection in waiting:
+                    connection.close()
+                wait_for(lambda: bed.status()['pick']['waiting'] == 0,
+                    what='an empty line')
+                for connection in long:
+                    connection.close()
+                no_calls_left(bed)
+            assert said[-1] > 0, said
+        return '%d and %d have waited' % tuple(said)
 
     def case_slow_engine_heals(self):
         """a slow engine gets less, and gets requests again when it is well"""
