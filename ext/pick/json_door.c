@@ -188,12 +188,13 @@ wait_in_line(struct json_door *d, struct door_call *c,
 	struct bufferevent *socket = evhttp_connection_get_bufferevent(
 	    evhttp_request_get_connection(request));
 
-	c->closed = event_new(d->base, bufferevent_getfd(socket), EV_CLOSED,
-	    on_closed, c);
 	c->waiter = (struct pick_waiter){ .call = c->call, .turn = take_turn,
 		.owner = c };
-	if (c->closed == NULL || event_add(c->closed, NULL) != 0 ||
-	    !pick_wait(d->options.pool, &c->waiter, error)) {
+	if (!pick_wait(d->options.pool, &c->waiter, error))
+		return false;
+	c->closed = event_new(d->base, bufferevent_getfd(socket), EV_CLOSED,
+	    on_closed, c);
+	if (c->closed == NULL || event_add(c->closed, NULL) != 0) {
 		leave_line(d, c);
 		return false;
 	}
