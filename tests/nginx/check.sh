@@ -27,6 +27,7 @@ here=$(dirname "$0")
 . "$here/check_answers.sh"
 . "$here/check_bodies.sh"
 . "$here/check_capacity.sh"
+. "$here/check_conformance.sh"
 . "$here/check_faults.sh"
 . "$here/check_health.sh"
 . "$here/check_models.sh"
