@@ -277,6 +277,27 @@ START_TEST(a_place_that_was_taken_over_is_left)
 }
 END_TEST
 
+/* Milliseconds of 32 bits have gone round by then: it seems to be ahead. */
+START_TEST(a_dead_process_stays_dead_for_months)
+{
+	const int64_t day = INT64_C(86400000) * MS;
+	int days;
+
+	begin(2);
+	(void)comes(&of_b, 0);
+	for (days = 1; days < 100; days++) {
+		now += day;
+		ck_assert_uint_eq(places_length(&of_a.places, now), 0);
+		waits_yield(&of_a, &r[1].wait, now);
+		ck_assert(waits_lets(&of_a, &r[1].wait, now));
+		r[1].wait.since = 0;
+	}
+	(void)comes(&of_a, 2);
+	ck_assert_ptr_eq(of_a.places.place, &a.common->shared.queues[0]);
+	end();
+}
+END_TEST
+
 START_TEST(without_a_place_none_waits)
 {
 	size_t i;
@@ -284,7 +305,7 @@ START_TEST(without_a_place_none_waits)
 	begin(2);
 	for (i = 0; i < SHARED_QUEUES; i++) {
 		a.common->shared.queues[i].pid = 1;
-		a.common->shared.queues[i].beat = places_stamp(now);
+		a.common->shared.queues[i].beat = (uint64_t)now;
 	}
 	ck_assert(!waits_room(&of_a, now));
 	end();
@@ -373,6 +394,7 @@ suite_waits(void)
 	tcase_add_test(t, the_bound_is_of_all_processes);
 	tcase_add_test(t, places_of_a_process_that_died_are_free_in_time);
 	tcase_add_test(t, a_place_that_was_taken_over_is_left);
+	tcase_add_test(t, a_dead_process_stays_dead_for_months);
 	tcase_add_test(t, without_a_place_none_waits);
 	tcase_add_test(t, few_are_tried_in_one_look);
 	tcase_add_test(t, hope_is_a_server_that_may_be_free);

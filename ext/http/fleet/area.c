@@ -11,7 +11,7 @@
 #include "shared.h"
 
 /* The version changes with the meaning of a field. */
-#define MARK (UINT64_C(0x6b766801) << 32)
+#define MARK (UINT64_C(0x6b766802) << 32)
 
 struct area {
 	_Atomic uint64_t mark; /* MARK and the size; 0: new */

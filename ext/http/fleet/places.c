@@ -4,12 +4,14 @@
 
 #include <stdatomic.h>
 
+#define MS INT64_C(1000000)
+
 enum { STALE = 30 };            /* times yield_ms */
 
 uint32_t
 places_stamp(int64_t now)
 {
-	uint32_t ms = (uint32_t)(now / 1000000);
+	uint32_t ms = (uint32_t)(now / MS);
 
 	return ms == 0 ? 1 : ms;
 }
@@ -21,15 +23,18 @@ places_before(uint32_t a, uint32_t b)
 	return a != b && b - a < UINT32_MAX / 2;
 }
 
+/* Another process may read its clock a little later than this one. */
 static bool
-is_within(uint32_t beat, uint32_t now, uint32_t ms)
+is_within(uint64_t beat, int64_t now, uint32_t ms)
 {
-	return !places_before(beat, now) || now - beat < ms;
+	const int64_t age = shared_age(beat, now), most = ms * MS;
+
+	return age < most && age > -most;
 }
 
 static bool
 is_counted(const struct places *p, const struct queue_place *place,
-    uint32_t now)
+    int64_t now)
 {
 	return place->pid != 0 && is_within(place->beat, now, STALE *
 	    p->yield_ms);
@@ -39,11 +44,10 @@ size_t
 places_length(const struct places *p, int64_t now)
 {
 	const struct queue_place *place = p->fleet->shared->queues;
-	uint32_t stamp = places_stamp(now);
 	size_t n = 0, i;
 
 	for (i = 0; i < SHARED_QUEUES; i++)
-		if (is_counted(p, &place[i], stamp))
+		if (is_counted(p, &place[i], now))
 			n += place[i].waiting;
 	return n;
 }
@@ -77,14 +81,14 @@ place_clear(struct queue_place *place)
 }
 
 static bool
-place_claim(struct places *p, struct queue_place *place, uint32_t now)
+place_claim(struct places *p, struct queue_place *place, int64_t now)
 {
 	uint64_t pid = place->pid;
 
 	if (is_counted(p, place, now) && pid != p->fleet->self)
 		return false;
 	/* A beat first: it must not be taken for that of the process before. */
-	place->beat = now;
+	place->beat = (uint64_t)now;
 	if (!atomic_compare_exchange_strong(&place->pid, &pid, p->fleet->self))
 		return false;
 	place_clear(place);
@@ -96,17 +100,16 @@ place_claim(struct places *p, struct queue_place *place, uint32_t now)
 bool
 places_have(struct places *p, int64_t now)
 {
-	uint32_t stamp = places_stamp(now);
 	size_t i;
 
 	/* It was taken for dead. */
 	if (p->place != NULL && p->place->pid != p->fleet->self)
 		p->place = NULL;
 	for (i = 0; i < SHARED_QUEUES && p->place == NULL; i++)
-		if (place_claim(p, &p->fleet->shared->queues[i], stamp))
+		if (place_claim(p, &p->fleet->shared->queues[i], now))
 			break;
 	if (p->place != NULL)
-		p->place->beat = stamp;
+		p->place->beat = (uint64_t)now;
 	return p->place != NULL;
 }
 
@@ -167,7 +170,7 @@ places_follow(struct places *p)
 /* ---------------------------------------------------------------- turns --- */
 
 static bool
-is_heard(const struct places *p, const struct queue_place *place, uint32_t now)
+is_heard(const struct places *p, const struct queue_place *place, int64_t now)
 {
 	return place->pid != 0 && place->life == p->life &&
 	    is_within(place->beat, now, p->yield_ms);
@@ -177,13 +180,13 @@ bool
 places_older(const struct places *p, uint32_t since, int64_t now)
 {
 	const struct queue_place *place = p->fleet->shared->queues;
-	uint32_t stamp = places_stamp(now), oldest;
+	uint32_t oldest;
 	size_t i;
 
 	for (i = 0; i < SHARED_QUEUES; i++) {
 		oldest = place[i].oldest;
 		if (oldest != 0 && places_before(oldest, since) &&
-		    &place[i] != p->place && is_heard(p, &place[i], stamp))
+		    &place[i] != p->place && is_heard(p, &place[i], now))
 			return true;
 	}
 	return false;
@@ -203,12 +206,11 @@ void
 places_yield(struct places *p, uint32_t since, int64_t now)
 {
 	const struct queue_place *place = p->fleet->shared->queues, *end;
-	uint32_t stamp = places_stamp(now);
 	uint16_t server;
 	size_t i;
 
 	for (end = place + SHARED_QUEUES; place < end; place++) {
-		if (!is_heard(p, place, stamp))
+		if (!is_heard(p, place, now))
 			continue;
 		for (i = 0; i < SHARED_WANTED; i++) {
 			server = place->server[i];

@@ -38,15 +38,15 @@ struct stale_place {
 };
 
 /*
- * Of a process with requests that wait, for the others to see: places.h.
- * Times are milliseconds; small, since zones that were large enough must remain
- * so.
+ * Of a process with requests that wait, for the others to see: places.h. Times
+ * of requests are milliseconds, which go round; none waits for that long. A
+ * process may be dead for longer.
  */
 struct queue_place {
 	_Atomic uint64_t pid;    /* 0: the place is free */
 	_Atomic uint64_t waiting; /* how many */
+	_Atomic uint64_t beat;   /* when it has looked: nanoseconds */
 	_Atomic uint32_t life;   /* of the configuration */
-	_Atomic uint32_t beat;   /* when it has looked */
 	_Atomic uint32_t oldest; /* since when a plain one waits; 0: none */
 	/* since when one waits for this server: its place in the list, + 1 */
 	_Atomic uint32_t since[SHARED_WANTED];
