@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "call_body.h"
+#include "call_book.h"
 #include "call_choose.h"
 #include "call_end.h"
 #include "call_prefill.h"

@@ -5,16 +5,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "call_book.h"
 #include "call_look.h"
 #include "call_prefill.h"
 #include "call_session.h"
+#include "call_shadow.h"
 #include "call_trace.h"
 #include "judge.h"
 #include "least.h"
 #include "members.h"
 #include "pool_count.h"
 #include "pool_gray.h"
-#include "pool_owner.h"
 #include "pool_roll.h"
 #include "pool_wait.h"
 #include "roles.h"
@@ -41,168 +42,7 @@ targets_leave(struct kvh_call *c)
 	c->n_targets = 0;
 }
 
-void
-lease_drop(struct kvh_call *c)
-{
-	struct write_due write = { .kind = WRITE_ABORT, .id = c->lease };
-
-	if (c->lease == 0)
-		return;
-	c->lease = 0;
-	pool_count(c->h, COUNT_ABORTS, 1);
-	(void)writes_do(&c->h->writes, &write, c->now);
-}
-
-/* ----------------------------------------------------------------- book --- */
-
-static void
-request_make(const struct kvh_call *c, struct kvr_request *r)
-{
-	(void)kvr_request_init(r, sizeof(*r));
-	r->owner = owner_self(c->h);
-	r->flags = KVR_NOWAIT | (c->facts.stream ? 0 : KVR_NO_FIRST_TOKEN);
-	if (c->h->region.tenants > 0)
-		r->share = c->share > 0 ? c->share : KVR_SHARE_DEFAULT;
-	/* A probe proves nothing of where its session is. */
-	if (c->keeps.session == 0 || c->reason == REASON_PROBE)
-		return;
-	r->affinity = c->keeps.session;
-	r->affinity_mode = c->h->options.affinity_mode;
-	r->affinity_ttl = c->h->options.affinity_ttl;
-}
-
-/* The workers of a server, as they are known now; returns their number. */
-static size_t
-ids_copy(struct kvh *h, const struct pool_server *s, uint64_t *ids, size_t room)
-{
-	size_t i, n = 0;
-
-	pool_lock(h);
-	for (i = 0; i < s->ranks && n < room; i++)
-		if (s->ids[i] != 0)
-			ids[n++] = s->ids[i];
-	pool_unlock(h);
-	return n;
-}
-
-/* Which of an engine's ranks it was is not known: it is the best of them. */
-static int
-lease_open_at(const struct kvh_call *c, struct kvr_prompt *p,
-    const struct pool_server *s, struct kvr_decision *d)
-{
-	uint64_t ids[64];
-	size_t n = ids_copy(c->h, s, ids, sizeof(ids) / sizeof(ids[0]));
-	struct kvr_request r;
-	int error;
-
-	if (n == 0)
-		return KVR_EBUSY;
-	request_make(c, &r);
-	if (c->prefill_length > 0)
-		r.flags |= KVR_IGNORE_PREFILL;
-	d->size = sizeof(*d);
-	if (n == 1)
-		return kvr_lease_open_on(c->h->k, p, &r, ids[0], c->now, d);
-	error = kvr_prompt_allow(p, ids, n);
-	return error != KVR_OK ? error :
-	    kvr_lease_open(c->h->k, p, &r, c->now, d);
-}
-
-/* At the first target, which is given: c->worker, or any of its ranks. */
-static void
-prompt_book(struct kvh_call *c)
-{
-	struct kvr_decision *d = &c->decision;
-	struct kvr_request r;
-	int error;
-
-	request_make(c, &r);
-	d->size = sizeof(*d);
-	error = c->worker != 0 ? kvr_lease_open_on(c->h->k, c->prompt, &r,
-	    c->worker, c->now, d) : lease_open_at(c, c->prompt,
-	    c->target[0].server, d);
-	c->missed = error != KVR_OK;
-	if (c->missed)
-		return;
-	c->lease = d->lease;
-	c->worker = d->worker;
-	trace_keep(c);
-}
-
-/* Without a prompt it is one of a byte, which is on record nowhere. */
-static void
-other_book(struct kvh_call *c)
-{
-	struct kvr_prompt *p = c->post ? spare_prompt(&c->h->spares, c->h->k) :
-	    NULL;
-	struct kvr_decision d;
-
-	if (p == NULL)
-		return;
-	if (kvr_prompt_begin(p, NULL) == KVR_OK &&
-	    kvr_prompt_bytes(p, "", 1) == KVR_OK &&
-	    kvr_prompt_end(p, NULL) == KVR_OK &&
-	    lease_open_at(c, p, c->target[0].server, &d) == KVR_OK)
-		c->lease = d.lease;
-	spare_prompt_back(&c->h->spares, p);
-}
-
-static void
-target_book(struct kvh_call *c)
-{
-	if (c->opinion == REASON_COST)
-		prompt_book(c);
-	else
-		other_book(c);
-}
-
-void
-call_book_late(struct kvh_call *c)
-{
-	const struct pool_server *s = c->target[0].server;
-	struct write_due write = { .kind = WRITE_RECORD };
-	struct kvr_decision d;
-	int error;
-
-	if (!c->missed || c->lease != 0 || c->prompt == NULL ||
-	    c->n_targets == 0 || c->target[0].ranks != 1)
-		return;
-	c->missed = false;
-	error = lease_open_at(c, c->prompt, s, &d);
-	if (error == KVR_OK) {
-		c->lease = d.lease;
-	} else if (error == KVR_EBUSY &&
-	    ids_copy(c->h, s, &write.id, 1) == 1) {
-		write.prompt = c->prompt;
-		c->prompt = NULL;
-		(void)writes_do(&c->h->writes, &write, c->now);
-	} else {
-		return;
-	}
-	c->late = true;
-	pool_count(c->h, COUNT_LATE, 1);
-}
-
 /* --------------------------------------------------------------- choice --- */
-
-/*
- * The workers that the library may choose from: c->some. *splits: another one
- * may prefill for the server that is chosen.
- */
-static int
-workers_allow(struct kvh_call *c, size_t *n, bool *splits)
-{
-	struct fleet *f = &c->h->fleet;
-	bool missing, copied;
-
-	pool_lock(c->h);
-	look_mark_best(c);
-	*n = members_allow(f, &missing);
-	*splits = c->parted && roles_split(f);
-	copied = call_some(c, *n);
-	pool_unlock(c->h);
-	return *n == 0 ? KVR_ENOWORKER : copied ? KVR_OK : KVR_ENOMEM;
-}
 
 static int
 worker_ask(struct kvh_call *c, bool *splits)
@@ -324,7 +164,7 @@ choose_none(struct kvh_call *c, int error)
 
 /* KVR_OK, KVH_EFULL or KVH_ENOSERVER. */
 static int
-choose_least(struct kvh_call *c)
+choose_plain(struct kvh_call *c)
 {
 	struct kvh *h = c->h;
 	int error = KVR_OK;
@@ -333,7 +173,7 @@ choose_least(struct kvh_call *c)
 	look_count(c);
 	pool_lock(h);
 	look_mark_best(c);
-	at = least_loaded(&h->fleet);
+	at = h->options.shadow != 0 ? shadow_next(c) : least_loaded(&h->fleet);
 	if (at < h->n)
 		look_take(c, h->server[at], LOOK_NO_RANK);
 	else
@@ -393,12 +233,35 @@ choose_kept(struct kvh_call *c)
 	return KVH_EKEPT;
 }
 
+/* Neither a session nor state is a reason: the method has none. */
+static int
+choose_shadowed(struct kvh_call *c)
+{
+	struct kvr_decision wanted;
+	bool wants;
+	int error;
+
+	if (!wait_lets(c))
+		return choose_none(c, KVH_EFULL);
+	wants = shadow_wants(c, &wanted);
+	error = choose_plain(c);
+	if (error != KVR_OK)
+		return error;
+	target_book(c);
+	if (wants && !c->missed)
+		shadow_count(c, &wanted);
+	return KVR_OK;
+}
+
 static int
 choose_one(struct kvh_call *c)
 {
-	const bool found = session_find(c);
+	bool found;
 	int error;
 
+	if (c->h->options.shadow != 0)
+		return choose_shadowed(c);
+	found = session_find(c);
 	if (found && c->reason != REASON_STATE_LOST)
 		return choose_kept(c);
 	if (!wait_lets(c))
@@ -407,7 +270,7 @@ choose_one(struct kvh_call *c)
 		return KVR_OK;
 	if (!found && c->opinion == REASON_COST && choose_best(c))
 		return KVR_OK;
-	error = choose_least(c);
+	error = choose_plain(c);
 	/* A prompt that the library refused is booked when it is accepted. */
 	if (error == KVR_OK && !c->missed)
 		target_book(c);
@@ -509,7 +372,7 @@ further_find(struct kvh_call *c)
 	size_t n = 0;
 	int round;
 
-	if (c->opinion == REASON_COST && most > 1)
+	if (c->opinion == REASON_COST && most > 1 && c->h->options.shadow == 0)
 		all = candidates_list(c, &n);
 	if (all == NULL)
 		n = 0;

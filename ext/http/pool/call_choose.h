@@ -2,6 +2,7 @@
 /*
  * call_choose.h - which server a request goes to, and its load there.
  *
+ *   shadow=       a plain method; the library is asked beside it
  *   state         the server that keeps it, or none
  *   probe         a gray server, whatever is cached
  *   a prompt      by the library: kvr_lease_open
@@ -19,11 +20,7 @@
 int call_choose(struct kvh_call *c, bool further);
 /* The request went to this server, another target, or none of them. */
 void call_moved(struct kvh_call *c, struct pool_server *s, bool target);
-/* The engine has accepted a prompt that could not be booked before. */
-void call_book_late(struct kvh_call *c);
 /* Gives the targets up; the first one has no longer a request. */
 void targets_leave(struct kvh_call *c);
-/* Ends a lease that nothing came of. */
-void lease_drop(struct kvh_call *c);
 
 #endif

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "call_body.h"
+#include "call_book.h"
 #include "call_choose.h"
 #include "call_look.h"
 #include "call_prefill.h"

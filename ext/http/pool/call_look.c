@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "judge.h"
+#include "members.h"
 #include "pool_roll.h"
 #include "roles.h"
 #include "waits.h"
@@ -171,6 +172,21 @@ call_some(struct kvh_call *c, size_t n)
 	if (n > 0)
 		memcpy(some, c->h->fleet.allowed, n * sizeof(*some));
 	return true;
+}
+
+int
+workers_allow(struct kvh_call *c, size_t *n, bool *splits)
+{
+	struct fleet *f = &c->h->fleet;
+	bool missing, copied;
+
+	pool_lock(c->h);
+	look_mark_best(c);
+	*n = members_allow(f, &missing);
+	*splits = c->parted && roles_split(f);
+	copied = call_some(c, *n);
+	pool_unlock(c->h);
+	return *n == 0 ? KVR_ENOWORKER : copied ? KVR_OK : KVR_ENOMEM;
 }
 
 bool

@@ -30,6 +30,11 @@ size_t look_room(struct kvh *h, int64_t now);
 bool look_has_tried(const struct kvh_call *c, size_t i);
 /* Copies the first n of fleet.allowed to c->some; false: no memory. */
 bool call_some(struct kvh_call *c, size_t n);
+/*
+ * The workers that the library may choose from: n in c->some. *splits: another
+ * one may prefill for the server that is chosen.
+ */
+int workers_allow(struct kvh_call *c, size_t *n, bool *splits);
 /* Has it room by now? */
 bool server_takes(const struct pool_server *s);
 /* It has the request from now on. */

@@ -19,6 +19,8 @@
  *   call_body      the request -> its prompt
  *   call_trace     lines of kvroute-replay(1)
  *   call_prefill   the server that prefills for another
+ *   call_book      the load of a request at its server
+ *   call_shadow    a plain method, and the choice beside it
  *   call_choose    the server of a request
  *   call_end       finish or abort; the report; the answer extends the prompt
  *   call_pick      targets, and those that failed
@@ -73,6 +75,9 @@ enum {
 	POOL_AUTO_KEYS = 5
 };
 
+enum { POOL_LEAST_CONN = 1, POOL_ROUND_ROBIN = 2 };
+extern const char *const pool_shadows[];
+
 struct pool_text {
 	char bytes[POOL_NAME_MAX];
 	size_t length;
@@ -101,6 +106,7 @@ struct pool_options {
 	int64_t fail_timeout;
 	uint32_t fallbacks;
 	uint32_t split;              /* tokens */
+	uint32_t shadow;             /* a method that chooses; 0: off */
 	uint32_t queue;              /* 0: off */
 	int64_t queue_timeout;
 	int64_t poll;                /* 0: off */

@@ -12,6 +12,10 @@ enum { PATH_BYTES_MAX = 4096 };
 static const char *const modes[TEXT_WORDS] = {
 	[KVR_AFFINITY_HARD] = "hard", [KVR_AFFINITY_HASH] = "hash"
 };
+const char *const pool_shadows[TEXT_WORDS] = {
+	"off", [POOL_LEAST_CONN] = "least_conn",
+	[POOL_ROUND_ROBIN] = "round_robin"
+};
 static const char *const reasonings[TEXT_WORDS] = { "strip", "keep" };
 
 static text_special region_read, secret_read, keys_read, scope_read, name_read,
@@ -58,6 +62,7 @@ const struct text_row pool_rows[] = {
 	    PRESET("10s")),
 	ROW("fallbacks", TEXT_COUNT, fallbacks, RANGE("0", "7"), PRESET("2")),
 	ROW("split", TEXT_COUNT, split, PRESET("128")),
+	ROW("shadow", TEXT_WORD, shadow, PRESET("off"), .words = pool_shadows),
 	ROW("queue", TEXT_COUNT, queue, RANGE("1", "65536"), PRESET("off"),
 	    OFF),
 	ROW("queue_timeout", TEXT_TIME, queue_timeout, RANGE("10ms", "1h"),

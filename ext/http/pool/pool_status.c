@@ -102,6 +102,8 @@ kvh_status(struct kvh *h, uint32_t form, int64_t now, char *text, size_t room,
 	up.name_length = h->options.name.length;
 	up.kvr = h->k;
 	up.options = h->region;
+	if (h->options.shadow != 0)
+		up.shadow = pool_shadows[h->options.shadow];
 	up.counters = &counters;
 	up.healths = v.all;
 	up.n_healths = v.n;
