@@ -285,8 +285,10 @@ enum kvh_word {
 	KVH_MODEL = 0,         /* of the body, or of kvh_tell(); or empty */
 	KVH_REASON_WORD = 1,   /* "cost", "no_body", ... */
 	KVH_ENDPOINT_WORD = 2, /* "chat", ... */
-	KVH_TRACE = 3          /* a line of kvroute-replay(1), once it has */
+	KVH_TRACE = 3,         /* a line of kvroute-replay(1), once it has */
 	                       /* ended; KVH_EEND: there is no line */
+	KVH_EXPLAIN = 4        /* JSON: how it would be routed, before */
+	                       /* kvh_pick(); KVH_EORDER after */
 };
 int kvh_word(struct kvh_call *c, uint32_t which, const char **text,
     size_t *len);

@@ -41,6 +41,7 @@ life_pass(struct kvh *h, int64_t now)
 	keep(kvh_tell(c, KVH_TOLD_SALT, "s", 1));
 	keep(kvh_body(c, body, strlen(body)));
 	keep(kvh_body_end(c, 1));
+	keep(kvh_word(c, KVH_EXPLAIN, &text, &n));
 	keep(kvh_allow(c, "a", 1));
 	keep(kvh_allow(c, "b", 1));
 	keep(kvh_pick(c, now, &targets));

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "call_end.h"
+#include "call_explain.h"
 #include "call_session.h"
 #include "endpoint.h"
 #include "pool_text.h"
@@ -50,6 +51,7 @@ kvh_call_free(struct kvh_call *c)
 	free(c->tried);
 	free(c->some);
 	free(c->salt_text);
+	hold_free(&c->explained);
 	trace_line_leave(&c->trace);
 	free(c->line);
 	free(c);
@@ -246,6 +248,8 @@ kvh_fact(struct kvh_call *c, uint32_t which, int64_t *value)
 int
 kvh_word(struct kvh_call *c, uint32_t which, const char **text, size_t *len)
 {
+	int error;
+
 	if (c == NULL || text == NULL || len == NULL)
 		return KVR_EINVAL;
 	switch (which) {
@@ -265,6 +269,11 @@ kvh_word(struct kvh_call *c, uint32_t which, const char **text, size_t *len)
 		*text = c->line;
 		*len = c->line_length;
 		return KVR_OK;
+	case KVH_EXPLAIN:
+		error = call_explain(c);
+		*text = (const char *)c->explained.data;
+		*len = c->explained.length;
+		return error;
 	default:
 		return KVH_ENAME;
 	}

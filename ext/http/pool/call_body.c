@@ -123,9 +123,9 @@ prompt_end(struct kvh_call *c)
 		.model = { c->model.bytes, c->model.length },
 		.salt = { c->salt.bytes, c->salt.length },
 		.tenant = { c->scope.bytes, c->scope.length } };
-	struct kvr_scope scope;
 
-	return prompt_scope_end(c->prompt, &scope, c->h->k, c->body, &of);
+	return prompt_scope_end(c->prompt, &c->prompt_scope, c->h->k, c->body,
+	    &of);
 }
 
 static void

@@ -23,6 +23,7 @@
  *   call_shadow    a plain method, and the choice beside it
  *   call_choose    the server of a request
  *   call_end       finish or abort; the report; the answer extends the prompt
+ *   call_explain   how it would be routed
  *   call_pick      targets, and those that failed
  *   call_edit      changes to the request
  *   call_answer    the response while it passes
@@ -64,6 +65,7 @@
 #include "salt.h"
 #include "session_key.h"
 #include "shared.h"
+#include "text_hold.h"
 #include "trace_line.h"
 #include "waits.h"
 #include "writes.h"
@@ -226,6 +228,7 @@ struct kvh_call {
 	struct call_text header[POOL_KEYS + POOL_AUTO_KEYS];
 	struct call_text agent, session_told;
 	struct salt *scan;           /* NULL: no salt is set */
+	struct kvr_scope prompt_scope;
 	bool told_model;
 	bool unscoped;               /* its tenant is too long to be known */
 	bool unsalted;               /* the body cannot have the salt */
@@ -278,6 +281,7 @@ struct kvh_call {
 	struct evidence evidence;
 	int64_t head_at;
 	uint64_t digest;             /* of the prompt; 0: not known */
+	struct hold explained;
 	/* trace */
 	struct trace_line trace;
 	char *line;
