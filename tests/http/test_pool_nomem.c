@@ -17,7 +17,7 @@
 #define NOW (100 * BED_SECOND)
 
 static const char options[] = "size=2m gray=4 slow_start=1s trace=on "
-    "affinity_key=auto";
+    "affinity_key=auto ignore_line=^x";
 
 /* A request of a stream that is rewritten, with a salt and a failure. */
 static int

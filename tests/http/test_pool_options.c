@@ -54,6 +54,10 @@ static const struct {
 	{ "trace_sample=101%", KVH_EVALUE, 0 },
 	{ "fallbacks=7", 0, NONE }, { "fallbacks=8", KVH_EVALUE, 0 },
 	{ "secret=/nowhere", KVH_EVALUE, 0 }, { "name=p1", 0, NONE },
+	{ "ignore_line=^a|^b.c:", 0, NONE },
+	{ "ignore_line=", KVH_EVALUE, 0 }, { "ignore_line=a(", KVH_EVALUE, 0 },
+	{ "shadow=least_conn", 0, NONE }, { "shadow=off", 0, NONE },
+	{ "shadow=hash", KVH_EVALUE, 0 },
 	{ "name=", KVH_EVALUE, 0 }, { "scope=x-tenant", 0, NONE }
 };
 enum { TEXTS = sizeof(texts) / sizeof(texts[0]) };

@@ -2,6 +2,7 @@
 /* test_pool_state.c - state that one engine keeps, and readings of a body. */
 #include "test.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -404,6 +405,40 @@ START_TEST(freed_late)
 }
 END_TEST
 
+/* Tokens of a chat that are known at its server, when only a line differs. */
+static int64_t
+known_behind_a_line(const char *options)
+{
+	struct kvh *h = bed_pool(options, 1);
+	struct kvh_call *c = bed_request(h, CHAT, NULL,
+	    bed_chat("Current time: 1\\nlines ", 4000, ""), NOW);
+	int64_t tokens;
+	char body[6000];
+
+	ck_assert_int_eq(kvh_pick(c, NOW, NULL), 0);
+	ck_assert_ptr_nonnull(bed_answer(c, 200, "application/json", bed_json,
+	    0, NOW));
+	kvh_call_free(c);
+	(void)snprintf(body, sizeof(body), "%s", bed_chat("Current time: 1"
+	    "\\nlines ", 4000, ""));
+	*strchr(body, '1') = '2';
+	c = bed_request(h, CHAT, NULL, body, NOW);
+	ck_assert_int_eq(kvh_pick(c, NOW, NULL), 0);
+	tokens = bed_fact(c, KVH_OVERLAP_TOKENS);
+	kvh_call_free(c);
+	kvh_free(h);
+	return tokens;
+}
+
+START_TEST(lines_that_are_ignored_part_no_prompts)
+{
+	ck_assert_int_eq(known_behind_a_line(""), 0);
+	ck_assert_int_eq(known_behind_a_line("ignore_line=^x|^y"), 0);
+	ck_assert_int_gt(known_behind_a_line("ignore_line="
+	    "^x|^Current.time:"), 500);
+}
+END_TEST
+
 Suite *suite_pool_state(void);
 
 Suite *
@@ -427,6 +462,7 @@ suite_pool_state(void)
 	tcase_add_test(t, usage_without_its_end);
 	tcase_add_test(t, late_commit);
 	tcase_add_test(t, freed_late);
+	tcase_add_test(t, lines_that_are_ignored_part_no_prompts);
 	suite_add_tcase(s, t);
 	return s;
 }

@@ -13,6 +13,7 @@
 
 #include "call_session.h"
 #include "pool_count.h"
+#include "pool_ignore.h"
 #include "prompt_scope.h"
 #include "text_writer.h"
 
@@ -49,6 +50,8 @@ body_start(struct kvh_call *c, enum endpoint endpoint)
 		return;
 	}
 	body_reasoning(c->body, h->options.reasoning == 1);
+	if (h->ignores)
+		body_ignore(c->body, ignore_line, &h->ignored);
 	body_begin(c->body, c->prompt, endpoint);
 }
 

@@ -7,6 +7,7 @@
 
 #include "area.h"
 #include "judge.h"
+#include "pool_ignore.h"
 #include "pool_options.h"
 #include "pool_owner.h"
 #include "pool_poll.h"
@@ -55,6 +56,7 @@ pool_release(struct kvh *h)
 	servers_free(h);
 	spares_free(&h->spares);
 	free(h->area);
+	ignore_end(h);
 	(void)pthread_mutex_destroy(&h->lock);
 	free(h);
 }
@@ -93,8 +95,8 @@ pool_make(struct kvr *k, bool theirs, const struct pool_options *o,
 	h->writes.k = k;
 	h->writes.spares = &h->spares;
 	(void)kvr_nowait_set(k, 1);
-	error = servers_begin(h) ? area_open(&h->fleet, theirs, &h->area) :
-	    KVR_ENOMEM;
+	error = ignore_begin(h) && servers_begin(h) ?
+	    area_open(&h->fleet, theirs, &h->area) : KVR_ENOMEM;
 	if (error != KVR_OK) {
 		pool_release(h);
 		return error == KVR_EMISMATCH ? KVH_EAREA : error;

@@ -4,6 +4,7 @@
  *
  *   pool_text      NAME=VALUE texts, by a table
  *   pool_options   the table of options
+ *   pool_ignore    lines of prompts that do not count
  *   pool_count     counters
  *   pool_server    the servers, their facts, their workers in the region
  *   pool_roll      ids, states and requests, as the region has them
@@ -49,6 +50,7 @@
 #pragma GCC visibility pop
 
 #include <pthread.h>
+#include <regex.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -92,6 +94,7 @@ struct pool_options {
 	/* of requests */
 	bool feedback, include_usage, trace;
 	uint32_t reasoning;          /* 1: it counts */
+	char ignore[POOL_PATH_MAX + 1]; /* a regular expression, or empty */
 	uint64_t max_body;
 	bool auto_keys;
 	size_t n_keys;
@@ -167,6 +170,8 @@ struct kvh {
 	struct fleet fleet;  /* known[i] is server[i] */
 	void *area;          /* of the fleet, if none is shared */
 	bool parted;         /* some servers have a role */
+	bool ignores;
+	regex_t ignored;     /* lines that do not count, if it ignores */
 	bool looks;          /* a thread looks ids up */
 	int64_t ids_at;      /* when they were looked up */
 	bool begun;          /* a request has come: new servers warm up */

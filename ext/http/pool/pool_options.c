@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "pool_ignore.h"
 #include "secret_text.h"
 
 enum { PATH_BYTES_MAX = 4096 };
@@ -19,7 +20,7 @@ const char *const pool_shadows[TEXT_WORDS] = {
 static const char *const reasonings[TEXT_WORDS] = { "strip", "keep" };
 
 static text_special region_read, secret_read, keys_read, scope_read, name_read,
-    path_read;
+    path_read, lines_read;
 
 enum { BLOCK_MIN = 16 };
 #define REGION_MIN (UINT64_C(64) << 10)
@@ -44,6 +45,7 @@ const struct text_row pool_rows[] = {
 	ROW("include_usage", TEXT_FLAG, include_usage, PRESET("on")),
 	ROW("reasoning", TEXT_WORD, reasoning, PRESET("strip"),
 	    .words = reasonings),
+	{ .name = "ignore_line", .kind = TEXT_SPECIAL, .special = lines_read },
 	ROW("max_body", TEXT_SIZE, max_body, LEAST("1k"), PRESET("8m")),
 	{ .name = "affinity_key", .kind = TEXT_SPECIAL, .special = keys_read },
 	ROW("affinity_mode", TEXT_WORD, affinity_mode, PRESET("hard"),
@@ -145,6 +147,18 @@ path_read(void *fields, const char *text, size_t n)
 	memcpy(o->poll_path, text, n);
 	o->poll_path[n] = '\0';
 	return true;
+}
+
+static bool
+lines_read(void *fields, const char *text, size_t n)
+{
+	char *ignore = ((struct pool_options *)fields)->ignore;
+
+	if (n == 0 || n > POOL_PATH_MAX || memchr(text, '\0', n) != NULL)
+		return false;
+	memcpy(ignore, text, n);
+	ignore[n] = '\0';
+	return ignore_check(ignore);
 }
 
 static bool
