@@ -197,6 +197,13 @@ enum kvh_failure {
 /* The first target was tried in vain. kvh_pick() or kvh_end() follows. */
 int kvh_failed(struct kvh_call *c, uint32_t failure, uint32_t status,
     int64_t now);
+/*
+ * Target i was, and the proxy goes on to another one by itself: kvh_response()
+ * names that as served, or kvh_end() follows. Without this call, targets ahead
+ * of the one that answered failed as KVH_BROKE. KVH_EEND: there is no target i.
+ */
+int kvh_target_failed(struct kvh_call *c, uint32_t i, uint32_t failure,
+    uint32_t status, int64_t now);
 
 /*
  * Edit i of the request, ordered by offset: at `offset` of the body, `cut`
@@ -225,7 +232,7 @@ int kvh_turn(struct kvh *h, int64_t now, struct kvh_call **call);
 /*
  * The head of a response. type, coding: its Content-Type, Content-Encoding.
  * served: the target that answered, where the proxy tried them itself, so those
- * ahead of it failed; empty: the first. KVH_ENAME: it is not a server, and the
+ * ahead of it failed: kvh_target_failed(); empty: the first. KVH_ENAME: it is not a server, and the
  * response is passed without a report. *rewrites is 1 if the output of
  * kvh_response_data() must be sent in place of the body, without
  * Content-Length. A status from 400 on leaves kvh_failed() possible; one of

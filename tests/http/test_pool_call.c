@@ -339,6 +339,120 @@ START_TEST(served_by_another)
 }
 END_TEST
 
+/*
+ * Why targets ahead of it failed is told: whether each is out of use then, and
+ * whether its cache was lost.
+ */
+static const struct {
+	uint32_t failure, status;
+	int out, resets;
+} misses[] = {
+	{ KVH_REFUSED, 0, 1, 1 }, { KVH_BROKE, 0, 1, 0 },
+	{ KVH_STATUS, 503, 1, 0 }, { KVH_STATUS, 404, 0, 0 },
+	{ KVH_NOT_SENT, 0, 0, 0 }
+};
+enum { MISSES = sizeof(misses) / sizeof(misses[0]) };
+
+/* All but the last target of three. */
+static void
+targets_miss(struct kvh *h, struct kvh_call *c, unsigned how, char *last)
+{
+	uint32_t targets, i;
+	const char *name;
+	size_t n;
+
+	ck_assert_int_eq(kvh_pick(c, NOW, &targets), 0);
+	ck_assert_uint_eq(targets, 3);
+	for (i = 0; i < 2; i++) {
+		ck_assert_int_eq(kvh_target_failed(c, i, misses[how].failure,
+		    misses[how].status, NOW), 0);
+		/* It counts once. */
+		ck_assert_int_eq(kvh_target_failed(c, i, misses[how].failure,
+		    misses[how].status, NOW), 0);
+	}
+	ck_assert_int_eq(kvh_target(c, 2, &name, &n, NULL), 0);
+	*last = name[0];
+	ck_assert_int_eq(bed_count(h, "leases"), 1);
+}
+
+static void
+all_have(struct kvh *h)
+{
+	struct kvh_call *c;
+	char name[2] = "a";
+
+	for (; name[0] <= 'c'; name[0]++) {
+		c = bed_request(h, CHAT, NULL, bed_chat("w ", 2000, ""), NOW);
+		ck_assert_int_eq(kvh_allow(c, name, 1), 0);
+		ck_assert_int_eq(kvh_pick(c, NOW, NULL), 0);
+		ck_assert_ptr_nonnull(bed_answer(c, 200, "application/json",
+		    bed_json, 0, NOW));
+		kvh_call_free(c);
+	}
+}
+
+/* Where 20 requests without a prompt go, which differ by the load alone. */
+static unsigned
+servers_in_use(struct kvh *h)
+{
+	bool seen[3] = { false };
+	struct kvh_call *c;
+	int i;
+
+	for (i = 0; i < 20; i++) {
+		c = bed_request(h, "/v1/embeddings", NULL, "{}", NOW + 1);
+		ck_assert_int_eq(kvh_pick(c, NOW + 1, NULL), 0);
+		seen[bed_target(c)[0] - 'a'] = true;
+		kvh_call_free(c);
+	}
+	return (unsigned)seen[0] + seen[1] + seen[2];
+}
+
+START_TEST(targets_ahead_failed_as_reported)
+{
+	struct kvh *h = bed_pool("fallbacks=2", 3);
+	struct kvh_call *c;
+	uint32_t rewrites;
+	char last[2] = "";
+
+	all_have(h);
+	c = bed_request(h, CHAT, NULL, bed_chat("w ", 2000, ""), NOW);
+	targets_miss(h, c, (unsigned)_i, last);
+	ck_assert_int_eq(kvh_response(c, 200, "application/json", 16, "", 0,
+	    last, 1, NOW, &rewrites), 0);
+	ck_assert_str_eq(bed_target(c), last);
+	ck_assert_int_eq(kvh_target_failed(c, 0, KVH_BROKE, 0, NOW),
+	    KVH_EORDER);
+	ck_assert_int_eq(kvh_end(c, KVH_WHOLE, NOW, NULL, 0, NULL), 0);
+	kvh_call_free(c);
+	ck_assert_uint_eq(servers_in_use(h), misses[_i].out ? 1 : 3);
+	ck_assert_int_eq(bed_count(h, "refused"), 2 * misses[_i].resets);
+	ck_assert_int_eq(bed_count(h, "leases"), 0);
+	kvh_free(h);
+}
+END_TEST
+
+/* All have failed, and the proxy gives up. */
+START_TEST(all_targets_failed_as_reported)
+{
+	struct kvh *h = bed_pool("fallbacks=2", 3);
+	struct kvh_call *c;
+	char last[2] = "";
+
+	all_have(h);
+	c = bed_request(h, CHAT, NULL, bed_chat("w ", 2000, ""), NOW);
+	targets_miss(h, c, (unsigned)_i, last);
+	ck_assert_int_eq(kvh_target_failed(c, 3, KVH_BROKE, 0, NOW), KVH_EEND);
+	ck_assert_int_eq(kvh_target_failed(c, 0, 0, 0, NOW), KVR_EINVAL);
+	ck_assert_int_eq(kvh_end(c, KVH_GIVEN_UP, NOW, NULL, 0, NULL), 0);
+	kvh_call_free(c);
+	ck_assert_uint_eq(servers_in_use(h), misses[_i].out ? 1 : 3);
+	ck_assert_int_eq(bed_count(h, "refused"), 2 * misses[_i].resets);
+	ck_assert_int_eq(bed_count(h, "leases"), 0);
+	kvh_free(h);
+}
+END_TEST
+
 START_TEST(served_by_a_stranger)
 {
 	struct kvh *h = bed_pool("", 2);
@@ -576,6 +690,8 @@ call_make(struct kvh_call *c, int which)
 	case 9:
 		return kvh_response(c, 200, "", 0, "", 0, "", 0, NOW,
 		    &rewrites);
+	case 11:
+		return kvh_target_failed(c, 0, KVH_BROKE, 0, NOW);
 	case 10:
 		return kvh_response_data(c, "x", 1, NOW, NULL, 0, NULL);
 	default:
@@ -585,7 +701,8 @@ call_make(struct kvh_call *c, int which)
 
 /* By state: y if the call fits, n if it is KVH_EORDER. */
 static const char *const order[] = { "ynnnn", "ynnnn", "ynnnn", "ynnnn",
-    "ynnnn", "yynnn", "nynnn", "nnynn", "nnynn", "nnynn", "nnnyn", "yyyyn" };
+    "ynnnn", "yynnn", "nynnn", "nnynn", "nnynn", "nnynn", "nnnyn", "nnynn",
+    "yyyyn" };
 enum { CALLS = sizeof(order) / sizeof(order[0]) };
 
 START_TEST(each_order)
@@ -846,6 +963,8 @@ suite_pool_call(void)
 	tcase_add_loop_test(t, each_failure, 0,
 	    sizeof(failures) / sizeof(failures[0]));
 	tcase_add_test(t, served_by_another);
+	tcase_add_loop_test(t, targets_ahead_failed_as_reported, 0, MISSES);
+	tcase_add_loop_test(t, all_targets_failed_as_reported, 0, MISSES);
 	tcase_add_test(t, served_by_a_stranger);
 	tcase_add_test(t, served_by_no_target);
 	tcase_add_test(t, hints_come_first);

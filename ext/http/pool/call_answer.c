@@ -49,7 +49,8 @@ served_look(struct kvh_call *c, const char *served, size_t n)
 	if (s != NULL)
 		s->refs++;
 	for (i = 1; i < at && at < c->n_targets; i++)
-		server_failed(c->h, c->target[i].server, c->now);
+		if (c->target[i].failure == 0)
+			server_failed(c->h, c->target[i].server, c->now);
 	pool_unlock(c->h);
 	return s;
 }
@@ -67,7 +68,9 @@ served_find(struct kvh_call *c, const char *served, size_t n)
 	if (target && s != c->target[0].server)
 		prefill_end(c, true, false);
 	if (s == NULL || s != c->target[0].server)
-		(void)target_failed(c, target ? KVH_BROKE : KVH_NOT_SENT, 0);
+		(void)target_failed(c, c->target[0].failure != 0 ?
+		    c->target[0].failure : target ? KVH_BROKE : KVH_NOT_SENT,
+		    c->target[0].status);
 	if (s == NULL)
 		return KVH_ENAME;
 	if (c->n_targets == 0)

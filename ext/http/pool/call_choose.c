@@ -338,8 +338,9 @@ further_add(struct kvh_call *c, size_t at, int32_t rank)
 	struct pool_server *s = c->h->server[at];
 
 	c->h->fleet.known[at].usable = false;
-	c->target[c->n_targets++] = (struct call_target){ s,
-	    s->named ? rank : LOOK_NO_RANK, s->ranks, s->named };
+	c->target[c->n_targets++] = (struct call_target){ .server = s,
+	    .rank = s->named ? rank : LOOK_NO_RANK, .ranks = s->ranks,
+	    .named = s->named };
 	s->refs++;
 }
 

@@ -21,16 +21,16 @@
 
 /* The engine is gone, and its cache with it: all ranks are behind it. */
 static void
-cache_lost(struct kvh_call *c)
+cache_lost(struct kvh_call *c, const struct call_target *target)
 {
 	struct write_due write = { .kind = WRITE_RESET };
 	struct kvr_worker_stats stats = { .size = sizeof(stats) };
-	const struct pool_server *s = c->target[0].server;
+	const struct pool_server *s = target->server;
 	struct kvh *h = c->h;
 	bool any = false;
 	uint32_t i;
 
-	for (i = 0; i < c->target[0].ranks; i++) {
+	for (i = 0; i < target->ranks; i++) {
 		pool_lock(h);
 		write.id = i < s->ranks ? s->ids[i] : 0;
 		pool_unlock(h);
@@ -56,6 +56,41 @@ failure_count(struct kvh_call *c)
 	pool_unlock(c->h);
 }
 
+static bool
+is_fault(uint32_t failure, uint32_t status)
+{
+	return failure == KVH_REFUSED || failure == KVH_BROKE ||
+	    (failure == KVH_STATUS && evidence_is_refusal(status));
+}
+
+/* Where gray servers are judged, a status is evidence for that. */
+static bool
+cools(const struct kvh_call *c, uint32_t failure, uint32_t status)
+{
+	return is_fault(failure, status) && (failure != KVH_STATUS ||
+	    c->h->options.gray == 0);
+}
+
+/* The first one has the lease, which ends when it is known who answers. */
+void
+target_missed(struct kvh_call *c, uint32_t i, uint32_t failure, uint32_t status)
+{
+	struct call_target *target = &c->target[i];
+	const bool again = target->failure != 0;
+
+	target->failure = failure;
+	target->status = status;
+	if (i == 0 || again)
+		return;
+	if (cools(c, failure, status)) {
+		pool_lock(c->h);
+		server_failed(c->h, target->server, c->now);
+		pool_unlock(c->h);
+	}
+	if (failure == KVH_REFUSED)
+		cache_lost(c, target);
+}
+
 int
 target_failed(struct kvh_call *c, uint32_t failure, uint32_t status)
 {
@@ -63,12 +98,9 @@ target_failed(struct kvh_call *c, uint32_t failure, uint32_t status)
 	const uint64_t other = c->prefill != NULL ? c->prefill->serial : 0;
 	int error = KVR_OK;
 
-	c->evidence.failed = failure == KVH_REFUSED || failure == KVH_BROKE ||
-	    (failure == KVH_STATUS && evidence_is_refusal(status));
+	c->evidence.failed = is_fault(failure, status);
 	c->evidence.answered = failure == KVH_STATUS;
-	/* Where gray servers are judged, a status is evidence for that. */
-	c->evidence.cools = c->evidence.failed && (failure != KVH_STATUS ||
-	    c->h->options.gray == 0);
+	c->evidence.cools = cools(c, failure, status);
 	if (failure == KVH_NOT_SENT)
 		c->evidence.due = false;
 	lease_drop(c);
@@ -76,7 +108,7 @@ target_failed(struct kvh_call *c, uint32_t failure, uint32_t status)
 	gray_end(c, false, false);
 	failure_count(c);
 	if (failure == KVH_REFUSED)
-		cache_lost(c);
+		cache_lost(c, &c->target[0]);
 	/* It can be picked again: the failure was none of its own. */
 	if (failure != KVH_NOT_SENT && !serials_add(&c->tried, &c->n_tried,
 	    &c->tried_room, serial))
@@ -175,6 +207,9 @@ call_over(struct kvh_call *c, uint32_t how)
 {
 	if (how == KVH_CLIENT_LEFT)
 		pool_count(c->h, COUNT_CLIENTS_LEFT, 1);
+	if (c->stage == CALL_SENT && c->target[0].failure != 0)
+		(void)target_failed(c, c->target[0].failure,
+		    c->target[0].status);
 	if (c->n_targets > 0) {
 		sent_over(c, how);
 		trace_line(c);

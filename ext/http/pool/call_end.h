@@ -7,6 +7,9 @@
 
 /* The first target failed: it loses the request, and is tried no more. */
 int target_failed(struct kvh_call *c, uint32_t failure, uint32_t status);
+/* Target i failed, and the proxy goes on to another one by itself. */
+void target_missed(struct kvh_call *c, uint32_t i, uint32_t failure,
+    uint32_t status);
 /* The request is over. */
 void call_over(struct kvh_call *c, uint32_t how);
 

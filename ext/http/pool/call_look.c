@@ -199,8 +199,9 @@ void
 look_take(struct kvh_call *c, struct pool_server *s, int32_t rank)
 {
 	s->inflight++;
-	c->target[0] = (struct call_target){ s, s->named ? rank : LOOK_NO_RANK,
-	    s->ranks, s->named };
+	c->target[0] = (struct call_target){ .server = s,
+	    .rank = s->named ? rank : LOOK_NO_RANK, .ranks = s->ranks,
+	    .named = s->named };
 	c->n_targets = 1;
 }
 

@@ -75,14 +75,35 @@ kvh_prefill(struct kvh_call *c, const char **name, size_t *name_len)
 	return KVR_OK;
 }
 
+static bool
+is_failure(uint32_t failure)
+{
+	return failure >= KVH_REFUSED && failure <= KVH_NOT_SENT;
+}
+
 int
 kvh_failed(struct kvh_call *c, uint32_t failure, uint32_t status, int64_t now)
 {
-	if (c == NULL || failure < KVH_REFUSED || failure > KVH_NOT_SENT)
+	if (c == NULL || !is_failure(failure))
 		return KVR_EINVAL;
 	if (c->n_targets == 0 || c->taken || (c->stage != CALL_SENT &&
 	    c->stage != CALL_ANSWERED))
 		return KVH_EORDER;
 	c->now = pool_now(now);
 	return target_failed(c, failure, status);
+}
+
+int
+kvh_target_failed(struct kvh_call *c, uint32_t i, uint32_t failure,
+    uint32_t status, int64_t now)
+{
+	if (c == NULL || !is_failure(failure))
+		return KVR_EINVAL;
+	if (c->stage != CALL_SENT)
+		return KVH_EORDER;
+	if (i >= c->n_targets)
+		return KVH_EEND;
+	c->now = pool_now(now);
+	target_missed(c, i, failure, status);
+	return KVR_OK;
 }

@@ -206,6 +206,8 @@ struct call_target {
 	int32_t rank;        /* that its engine is asked for; -1: none */
 	uint32_t ranks;      /* of the server, when it was chosen */
 	bool named;
+	uint32_t failure;    /* enum kvh_failure; 0: it is not known to have */
+	uint32_t status;     /* failed; with KVH_STATUS */
 };
 
 struct call_edit {
