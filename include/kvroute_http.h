@@ -232,9 +232,9 @@ int kvh_turn(struct kvh *h, int64_t now, struct kvh_call **call);
 /*
  * The head of a response. type, coding: its Content-Type, Content-Encoding.
  * served: the target that answered, where the proxy tried them itself, so those
- * ahead of it failed: kvh_target_failed(); empty: the first. KVH_ENAME: it is not a server, and the
- * response is passed without a report. *rewrites is 1 if the output of
- * kvh_response_data() must be sent in place of the body, without
+ * ahead of it failed: kvh_target_failed(); empty: the first. KVH_ENAME: it is
+ * not a server, and the response is passed without a report. *rewrites is 1 if
+ * the output of kvh_response_data() must be sent in place of the body, without
  * Content-Length. A status from 400 on leaves kvh_failed() possible; one of
  * 100 to 199 changes nothing, but for 101, for another head follows.
  */

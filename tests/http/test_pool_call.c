@@ -340,8 +340,8 @@ START_TEST(served_by_another)
 END_TEST
 
 /*
- * Why targets ahead of it failed is told: whether each is out of use then, and
- * whether its cache was lost.
+ * Reports of targets ahead of the one that answered: is each out of use then,
+ * and was its cache lost?
  */
 static const struct {
 	uint32_t failure, status;
@@ -391,7 +391,7 @@ all_have(struct kvh *h)
 	}
 }
 
-/* Where 20 requests without a prompt go, which differ by the load alone. */
+/* How many servers take 20 requests without a prompt, by load alone. */
 static unsigned
 servers_in_use(struct kvh *h)
 {
@@ -566,7 +566,7 @@ END_TEST
 
 /* ------------------------------------------------------------------ end --- */
 
-/* Bytes that are held are the client's: an end without room is none. */
+/* Bytes that are held belong to the client: an end needs room for them. */
 START_TEST(end_keeps_what_is_held)
 {
 	static const char body[] = "{\"messages\":[{\"role\":\"user\","

@@ -354,7 +354,7 @@ START_TEST(doors_share_verdicts)
 	ck_assert_int_eq(bed_count(h[1], "grayed"), 1);
 	fleet_pass(h[1], sick, 1200, 1300, seen[1]);
 	ck_assert_uint_lt(seen[1][0], 5);
-	/* Each counts what both have done. */
+	/* Each counts the work of both. */
 	ck_assert_int_eq(bed_count(h[0], "responses"),
 	    bed_count(h[1], "responses"));
 	doors_close(path, h);
@@ -399,7 +399,7 @@ START_TEST(doors_without_an_area)
 }
 END_TEST
 
-/* Of another release, in a file or in memory of the caller's. */
+/* Regions of another release, in a file or in memory of the caller's. */
 START_TEST(doors_of_another_layout)
 {
 	char path[BED_PATH];

@@ -134,7 +134,7 @@ START_TEST(capacity_is_read)
 	ck_assert_int_eq(bed_server(pool, "a", "capacity=auto"), 0);
 	ck_assert_uint_eq(capacity_of("a"), 16000);
 	ck_assert_uint_eq(poll_next(pool, NOW + 2 * BED_SECOND), 0);
-	/* With other facts it is; what was read stays meanwhile. */
+	/* With other facts it is; until then the old capacity stays. */
 	ck_assert_int_eq(bed_server(pool, "a", "capacity=auto weight=2"), 0);
 	ck_assert_uint_eq(capacity_of("a"), 16000);
 	ck_assert_uint_ne(poll_next(pool, NOW + 2 * BED_SECOND), 0);

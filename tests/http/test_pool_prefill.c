@@ -165,7 +165,7 @@ START_TEST(books_both)
 	ck_assert_int_eq(kvh_end(c, KVH_WHOLE, NOW + 3, NULL, 0, NULL), 0);
 	ck_assert_uint_eq(stats_of(target).requests, 0);
 	ck_assert_uint_gt(stats_of(target).entries, 0);
-	/* Its engine reports a cache that it did not have. */
+	/* The engine reports a cache that it did not have. */
 	ck_assert_uint_eq(stats_of(target).calibration.reports, 0);
 	ck_assert_int_eq(bed_count(h, "value"), 0);
 	ck_assert_int_eq(bed_count(h, "absent"), 0);
@@ -244,7 +244,7 @@ START_TEST(none_prefills)
 }
 END_TEST
 
-/* Those that prefill alone are no targets, whatever is asked. */
+/* Servers that only prefill are no targets, whatever is asked. */
 START_TEST(none_decodes)
 {
 	struct kvh *h = fleet_make("");

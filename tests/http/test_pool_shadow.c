@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* test_pool_shadow.c - shadow=: a plain method chooses, the library is asked. */
+/* test_pool_shadow.c - a plain method chooses, and the library is asked. */
 #include "test.h"
 
 #include <stdlib.h>
