@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""gateway.py PORT ENGINE ... - an asyncio gateway before engines, such as
-127.0.0.1:8000; needs aiohttp. KVROUTE_REGION names a file that several share."""
+"""gateway.py PORT ENGINE[,FACT...] ... - an asyncio gateway before engines, such
+as 127.0.0.1:8000,capacity=auto,max_conns=64; requests wait while all are full.
+Needs aiohttp. KVROUTE_REGION names a file that several share."""
 import os
 import sys
 
@@ -9,6 +10,7 @@ import aiohttp
 from aiohttp import web
 
 from kvroute import Failure, How, Pool, Unavailable
+from kvroute.aio import Background
 
 HOP = {"host", "connection", "content-length", "transfer-encoding"}
 INFLATED = {"gzip", "deflate", "br", "zstd"}  # requests, by aiohttp
@@ -24,12 +26,12 @@ def headers_of(request):
             if n.lower() != "content-encoding" or v.lower() not in INFLATED]
 
 
-async def ask(client, call, request, headers):
-    """The first server that answers, and its response."""
+async def ask(app, call, request, headers):
+    """The response of the first server that answers."""
     for left in (2, 1, 0):
-        server = call.pick()[0]
+        server = (await app["background"].pick(call))[0]
         try:
-            response = await client.request(
+            response = await app["client"].request(
                 request.method, f"http://{server}{request.raw_path}",
                 data=call.edited(),
                 headers=call.edited_headers(headers))
@@ -46,12 +48,12 @@ async def ask(client, call, request, headers):
 
 
 async def handle(request):
-    client, pool = request.app["client"], request.app["pool"]
+    pool = request.app["pool"]
     body, headers = await request.read(), headers_of(request)
     with pool.call(request.path, request.method).tell(
             client=request.remote or "").request(body, headers) as call:
         try:
-            answer = await ask(client, call, request, headers)
+            answer = await ask(request.app, call, request, headers)
         except Unavailable as e:
             return web.Response(status=e.status,
                                 headers={"retry-after": str(e.retry_after)})
@@ -72,15 +74,22 @@ async def handle(request):
 
 
 async def run(app):
-    app["client"] = aiohttp.ClientSession(
-        auto_decompress=False, timeout=aiohttp.ClientTimeout(sock_connect=2))
-    yield
-    await app["client"].close()
+    async def get(url):
+        async with app["client"].get(url) as response:
+            return response.status, await response.read()
+
+    async with aiohttp.ClientSession(
+            auto_decompress=False,
+            timeout=aiohttp.ClientTimeout(sock_connect=2)) as app["client"]:
+        async with Background(app["pool"], get) as app["background"]:
+            yield
 
 
 app = web.Application(client_max_size=1 << 26)
-app["pool"] = Pool(sys.argv[2:], region=os.environ.get("KVROUTE_REGION", ""),
-                   affinity="auto")
+app["pool"] = Pool({name: facts.replace(",", " ") for name, _, facts in (
+    engine.partition(",") for engine in sys.argv[2:])},
+    region=os.environ.get("KVROUTE_REGION", ""), affinity="auto", queue=1024,
+    poll="1s")
 app.cleanup_ctx.append(run)
 app.router.add_route("*", "/{path:.*}", handle)
 web.run_app(app, host="127.0.0.1", port=int(sys.argv[1]), print=None,

@@ -104,6 +104,29 @@ class Calls(unittest.TestCase):
             self.assertEqual(call.end(), b'')
         self.assertEqual(bed.leases(pool), 0)
 
+    def test_reports_of_servers_that_the_program_tried(self):
+        for failure in Failure:
+            pool = Pool(SERVERS, fallbacks=1)
+            call = begin(pool)
+            servers = call.pick(fallbacks=True)
+            call.target_failed(0, failure, 503)
+            with self.assertRaises(KvrouteError):
+                call.target_failed(2)
+            call.response(200, 'application/json', served=servers[1])
+            call.end()
+            asked = {begin(pool, f'w{i}').pick()[0] for i in range(9)}
+            self.assertEqual(servers[0] in asked,
+                             failure == Failure.NOT_SENT, failure)
+
+    def test_explained_before_it_is_picked(self):
+        pool = Pool(SERVERS)
+        call = begin(pool)
+        self.assertEqual(call.explain()['outcome'], 'prompt')
+        self.assertEqual(len(call.explain()['candidates']), 2)
+        call.pick()
+        with self.assertRaises(KvrouteError):
+            call.explain()
+
     def test_full_servers_have_429(self):
         pool = Pool({s: 'max_conns=1' for s in SERVERS})
         held = [begin(pool, str(i)) for i in range(2)]
@@ -552,6 +575,22 @@ class Lives(unittest.TestCase):
         self.assertEqual(second.pick(), SERVERS[:1])
         self.assertIsInstance(second, Call)
 
+    def test_calls_that_cannot_wait(self):
+        with self.assertRaises(Unavailable) as full:
+            call = begin(Pool([SERVERS[0]], queue=1))
+            call.pick(allow=())
+        self.assertEqual(full.exception.status, 503)
+        with self.assertRaises(Unavailable) as full:
+            call.wait()
+        self.assertEqual(full.exception.status, 503)
+        pool = Pool({SERVERS[0]: 'max_conns=1'})
+        first, second = begin(pool), begin(pool)
+        first.pick()
+        for step in second.pick, second.wait:
+            with self.assertRaises(Unavailable) as full:
+                step()
+            self.assertEqual(full.exception.status, 429)
+
     def test_polls(self):
         self.assertIsNone(Pool(SERVERS).poll())
         pool = pool_if_known({SERVERS[0]: 'capacity=auto'}, poll='1s')
@@ -559,8 +598,9 @@ class Lives(unittest.TestCase):
         self.assertEqual(poll.server, SERVERS[0])
         self.assertTrue(poll.path.startswith('/'))
         pool.polled(poll, 200, b'vllm:num_requests_running 1\n')
+        self.assertFalse(pool.polled(poll, 200, b''))
         while (poll := pool.poll()) is not None:
-            pool.polled(poll, 0)
+            self.assertTrue(pool.polled(poll, 0))
         self.assertLessEqual(pool.tick(), 60)
 
     def test_lines_of_the_trace(self):

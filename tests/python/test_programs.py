@@ -94,6 +94,49 @@ class GatewayTest(bed.EngineTest):
         self.addCleanup(self.client.close)
 
 
+class Polls(GatewayTest):
+    engines_n = 0
+
+    def test_gateway_asks_engines(self):
+        asked = []
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_GET(self):
+                asked.append(self.path)
+                self.send_error(404)
+
+            def log_message(self, *args):
+                pass
+
+        server = http.server.HTTPServer(('127.0.0.1', 0), Handler)
+        self.addCleanup(server.server_close)
+        self.addCleanup(server.shutdown)
+        threading.Thread(target=server.serve_forever).start()
+        self.begin([f'127.0.0.1:{server.server_port},capacity=auto'])
+        bed.until(lambda: len(set(asked)) > 1 and '/metrics' in asked)
+
+
+class Queue(GatewayTest):
+    engines_n = 1
+
+    def test_gateway_has_requests_wait(self):
+        self.begin([f'{self.engines[0].name},max_conns=1'])
+        answers = []
+
+        def ask(i):
+            r = httpx.post(f'{self.client.base_url}/v1/chat/completions',
+                           content=bed.body(bed.chat(f'wait{i}'),
+                                            max_tokens=64), timeout=60)
+            answers.append(r.status_code)
+
+        threads = [threading.Thread(target=ask, args=(i,)) for i in range(6)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(answers, [200] * 6)
+
+
 class Headers(GatewayTest):
     engines_n = 0
 

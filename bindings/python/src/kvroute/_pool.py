@@ -227,11 +227,15 @@ class Pool:
             return Poll(_text(name, sizes[0]), _text(path[0], sizes[1]),
                         token[0])
 
-    def polled(self, poll: Poll, status: int, body: Bytes = b"") -> None:
-        """The response to a question; status 0: there was no response."""
+    def polled(self, poll: Poll, status: int, body: Bytes = b"") -> bool:
+        """The response to a question; status 0: there was no response. False:
+        it is too late."""
         with _Use(self) as h:
-            check(lib.kvh_poll_done(h, poll.token, status, *_memory(body),
-                                    NOW))
+            code = lib.kvh_poll_done(h, poll.token, status, *_memory(body),
+                                     NOW)
+        if code != lib.KVH_EEND:
+            check(code)
+        return bool(code == 0)
 
     def status(self) -> Dict[str, Any]:
         """As kvroute_status of nginx."""
@@ -328,13 +332,13 @@ class Call:
     """
 
     __slots__ = ("_c", "_pool", "_body", "_pieces", "_picked", "_answered",
-                 "_rewrites", "_ended", "__weakref__")
+                 "_rewrites", "_ended", "_refusal", "__weakref__")
 
     def __init__(self, pool: Pool, path: str, method: str) -> None:
         self._c: Any = None
         self._pool = pool
         self._body: Optional[Bytes] = None
-        self._pieces = 0
+        self._pieces = self._refusal = 0
         self._picked = self._answered = self._rewrites = self._ended = False
         m, p, out = _bytes(method), _bytes(path), _results.call
         with _Use(pool) as h:
@@ -420,6 +424,7 @@ class Call:
 
     def _raise(self, code: int) -> None:
         if code in _UNAVAILABLE:
+            self._refusal = code
             wait = self._fact(lib.KVH_RETRY_MS)
             raise Unavailable(code, max(1, -(-wait // 1000)))
         check(code)
@@ -443,12 +448,19 @@ class Call:
         check(lib.kvh_failed(self._handle(), failure, status, NOW))
         self._picked = self._answered = self._rewrites = False
 
+    def target_failed(self, i: int, failure: Failure = Failure.BROKE,
+                      status: int = 0) -> None:
+        """So was server i of pick(), and the program goes on to the next one by
+        itself: response() has the one that answered as served."""
+        check(lib.kvh_target_failed(self._handle(), i, failure, status, NOW))
+
     def wait(self) -> None:
-        """After Unavailable with status 429: the call waits in line until it is
-        one of Pool.turns(). Raises Unavailable if the line is full."""
+        """After Unavailable: the call waits in line, with the option queue=,
+        until it is one of Pool.turns(). Raises the same error if it cannot.
+        kvroute.aio does both."""
         code = lib.kvh_wait(self._handle(), NOW)
         if code == lib.KVH_EFULL:
-            raise Unavailable(code, 1)
+            self._raise(self._refusal or code)
         check(code)
         self._pool._waiting[self._c] = self
 
@@ -574,6 +586,11 @@ class Call:
     @property
     def model(self) -> str:
         return self._word(lib.KVH_MODEL)
+
+    def explain(self) -> Dict[str, Any]:
+        """How it would be routed, as explain of nginx; before pick()."""
+        explained: Dict[str, Any] = json.loads(self._word(lib.KVH_EXPLAIN))
+        return explained
 
     @property
     def trace(self) -> Optional[str]:
