@@ -11,6 +11,8 @@
  *   d BYTES          kvh_body             i BYTES  kvh_tokens, a byte each
  *   e N              kvh_body_end         a NAME   kvh_allow
  *   p                kvh_pick, edits      f N      kvh_failed
+ *   F INN            kvh_target_failed    w        KVH_EXPLAIN
+ *   q                kvh_wait             u        kvh_turn
  *   R TYPE           kvh_response 200     E NAME   the same, 500, or served
  *   D BYTES          kvh_response_data    x N      kvh_end
  *   T                kvh_tick             c        the next of four requests
@@ -128,9 +130,33 @@ data_give(struct kvh_call *c, const struct line *l, int64_t now)
 }
 
 static void
+target_give(struct kvh_call *c, const struct line *l, int64_t now)
+{
+	const struct line failure = { l->text + (l->n > 0), l->n - (l->n > 0) };
+
+	(void)kvh_target_failed(c, digit_of(l), digit_of(&failure), 503, now);
+}
+
+/* It is one of those that wait, and picks. */
+static void
+turn_take(struct bed *b)
+{
+	struct kvh_call *c = NULL;
+	unsigned i;
+
+	if (kvh_turn(b->h, b->now, &c) != KVR_OK)
+		return;
+	for (i = 0; i < CALLS && b->call[i] != c; i++)
+		continue;
+	demand(i < CALLS);
+	(void)kvh_pick(c, b->now, NULL);
+}
+
+static void
 request_do(struct bed *b, char what, const struct line *l)
 {
 	struct kvh_call *c = b->call[b->at];
+	const char *text;
 	uint32_t number;
 	size_t n;
 
@@ -160,6 +186,16 @@ request_do(struct bed *b, char what, const struct line *l)
 		break;
 	case 'f':
 		(void)kvh_failed(c, digit_of(l), 503, b->now);
+		break;
+	case 'F':
+		target_give(c, l, b->now);
+		break;
+	case 'w':
+		if (kvh_word(c, KVH_EXPLAIN, &text, &n) == 0)
+			demand(n > 2 && text[0] == '{');
+		break;
+	case 'q':
+		(void)kvh_wait(c, b->now);
 		break;
 	case 'R':
 		(void)kvh_response(c, 200, l->text, l->n, "", 0, "", 0, b->now,
@@ -194,6 +230,8 @@ line_do(struct bed *b, const struct line *whole)
 		call_begin(b, &l, what == 'b');
 	else if (what == 'T')
 		(void)kvh_tick(b->h, b->now, NULL);
+	else if (what == 'u')
+		turn_take(b);
 	else if (what == 'c')
 		b->at = (b->at + 1) % CALLS;
 	else if (b->call[b->at] != NULL)

@@ -56,6 +56,8 @@ static const struct {
 	{ "secret=/nowhere", KVH_EVALUE, 0 }, { "name=p1", 0, NONE },
 	{ "ignore_line=^a|^b.c:", 0, NONE },
 	{ "ignore_line=", KVH_EVALUE, 0 }, { "ignore_line=a(", KVH_EVALUE, 0 },
+	{ "ignore_line=a{2}", KVH_EVALUE, 0 },
+	{ "ignore_line=(a)\\1", KVH_EVALUE, 0 },
 	{ "shadow=least_conn", 0, NONE }, { "shadow=off", 0, NONE },
 	{ "shadow=hash", KVH_EVALUE, 0 },
 	{ "name=", KVH_EVALUE, 0 }, { "scope=x-tenant", 0, NONE }

@@ -9,12 +9,26 @@ enum { FLAGS = REG_EXTENDED | REG_NOSUB };
 /* A body asks no further than that. */
 enum { LINE_BYTES = 16384 };
 
+/* Counts of repetitions take memory without a bound, references time. */
+static bool
+is_bounded(const char *expression)
+{
+	const char *at;
+
+	for (at = expression; *at != '\0'; at++)
+		if (*at == '{' || (*at == '\\' && at[1] >= '0' &&
+		    at[1] <= '9'))
+			return false;
+	return true;
+}
+
 bool
 ignore_check(const char *expression)
 {
 	regex_t compiled;
 
-	if (regcomp(&compiled, expression, FLAGS) != 0)
+	if (!is_bounded(expression) ||
+	    regcomp(&compiled, expression, FLAGS) != 0)
 		return false;
 	regfree(&compiled);
 	return true;
