@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* test_writes.c - writes to a region that is locked are done later, in order. */
+/* test_writes.c - writes to a region that is locked are done later. */
 #include "busy.h"
 #include "life_bed.h"
 
