@@ -149,7 +149,8 @@ http_library_imports_little()
 		(__)?(mem(cpy|move|set|cmp|chr)|str(len|cmp|chr|ncasecmp)|
 		v?snprintf)(_chk)?|qsort|bsearch|
 		pthread_mutex_(init|lock|unlock|destroy)|
-		reg(comp|exec|free)|clock_gettime|time|fopen|fread|fclose|stat|__xstat|kill|getpid|
+		reg(comp|exec|free)|clock_gettime|time|fopen|fread|fclose|stat|
+		__xstat|kill|getpid|
 		__errno_location|__cxa_finalize|__gmon_start__|_ITM_[A-Za-z]+|
 		__stack_chk_fail)
 	END
