@@ -125,11 +125,21 @@ plain(const char *host)
 	    "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-:[]_")] == '\0';
 }
 
+/* false: there is no room. */
+static bool
+endpoint(const char *host, uint32_t port, char *out, size_t size)
+{
+	return (size_t)snprintf(out, size, "tcp://%s:%" PRIu32, host, port) <
+	    size;
+}
+
 static bool
 fill(const struct conf_stream *entry, json_object *events, struct conf *out,
     const char **why)
 {
 	const uint32_t port = number(events, "endpoint_port_base", 65535, 0);
+	const uint32_t replay = number(events, "replay_endpoint_port_base",
+	    65535, 0);
 	const uint32_t ranks = number(events, "dp_size", CONF_RANKS_MAX, 1);
 	const char *host = text(events, "endpoint_host");
 	struct conf_stream first = *entry, s;
@@ -140,12 +150,14 @@ fill(const struct conf_stream *entry, json_object *events, struct conf *out,
 	if (any_host(host))
 		host = own;
 	if (strcmp(text(events, "publisher"), "zmq") != 0 || port == 0 ||
-	    !plain(host) || (size_t)snprintf(first.events,
-	    sizeof(first.events), "tcp://%s:%" PRIu32, host, port) >=
-	    sizeof(first.events)) {
+	    !plain(host) || !endpoint(host, port, first.events,
+	    sizeof(first.events))) {
 		*why = "it names no ZeroMQ endpoint for its events";
 		return false;
 	}
+	if (first.replay[0] == '\0' && replay > 0 &&
+	    !endpoint(host, replay, first.replay, sizeof(first.replay)))
+		first.replay[0] = '\0';
 	if (first.block_size == 0)
 		first.block_size = number(events, "block_size", 65536, 0);
 	if (first.topic[0] == '\0')

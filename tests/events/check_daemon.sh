@@ -1141,6 +1141,26 @@ case_servers_tell_where_they_publish()
 	server_down
 }
 
+# The address of the replay is that of the events, with a port of its own.
+case_servers_tell_where_they_replay()
+{
+	first=$(free_port)
+	pub=tcp://127.0.0.1:$first
+	begin
+	engine_up "tcp://127.0.0.1:$((first + 1))"
+	keep 0
+	keep 1
+	server_up
+	echo '{ "workers": [ { "worker": "a", "engine": "sglang",
+	    "server": "http://127.0.0.1:'"$port"'" } ] }' > "$conf"
+	echo '{ "kv_events": { "publisher": "zmq", "endpoint_host": "*",
+	    "endpoint_port_base": '"$first"',
+	    "replay_endpoint_port_base": '$((first + 1))' } }' \
+	    > "$scratch/server_info"
+	daemon_up
+	until_state '^complete next 2 '
+}
+
 # Compares the output of --check, with a status of STATUS.
 checks()
 {
