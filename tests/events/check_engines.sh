@@ -233,6 +233,33 @@ case_server_info_tells_where()
 	is tcp "$(curl -s -m 60 "$url/server_info" | jq -c .kv_events)" \
 	    '{"publisher":"zmq","endpoint_host":"127.0.0.1",'\
 "\"endpoint_port_base\":$port,"'"topic":"","block_size":16,"dp_size":1}'
+	finish
+	engine_up --publish sglang --events "tcp://127.0.0.1:$port" \
+	    --events-replay "tcp://127.0.0.1:$((port + 1))"
+	is replay "$(curl -s -m 60 "$url/server_info" |
+	    jq .kv_events.replay_endpoint_port_base)" $((port + 1))
+}
+
+# FORM BATCHES CLEARED - after a reset, before the next request.
+cleared()
+{
+	engine_up --events-form "$1"
+	replayed
+	prompt 1 64 1 > "$scratch/hits"
+	before=$(held 1 16 events)
+	curl -sf -m 60 -X POST "$url/flush_cache"
+	is "$1: batches" $(($(held 1 16 events) - before)) "$2"
+	all_read
+	stop_reader
+	is "$1: totals" "$(totals)" "4 0 $3"
+	finish
+}
+
+case_sglang_publishes_a_reset_at_once()
+{
+	cleared sglang 1 2
+	cleared sglang-arrays 0 1
+	cleared vllm 0 0
 }
 
 case_wrong_options()

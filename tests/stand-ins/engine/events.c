@@ -122,15 +122,16 @@ endpoint_of(const struct events *e, const char *first, uint32_t rank,
 }
 
 bool
-events_port(const struct events *e, uint32_t rank, char *host, size_t room,
+events_port(const struct events *e, bool replay, char *host, size_t room,
     uint32_t *port)
 {
+	const char *first = replay ? e->facts.replay : e->facts.endpoint;
+	size_t at = first == NULL ? 0 : port_at(first);
 	char text[ENDPOINT_MAX];
-	size_t at = port_at(e->facts.endpoint);
 
 	if (at == 0)
 		return false;
-	endpoint_of(e, e->facts.endpoint, rank, text);
+	endpoint_of(e, first, 0, text);
 	snprintf(host, room, "%.*s", (int)(at - 7), text + 6);
 	*port = (uint32_t)strtoul(text + at, NULL, 10);
 	return true;
@@ -200,7 +201,7 @@ goes_on(const struct events *e, const struct rank *r,
 	if (last == NULL || last->kind != ITEM_STORED || block->first ||
 	    hashes[e->hashes.n - 1] != hash_of(r, block->before))
 		return false;
-	return !event_form_sglang(e->facts.form) || last->n < SGLANG_HASHES;
+	return e->facts.form != FORM_SGLANG_ARRAYS || last->n < SGLANG_HASHES;
 }
 
 static void
@@ -230,7 +231,8 @@ add_removed(struct events *e, const struct rank *r, uint64_t name)
 	const struct event_item *last = last_item(e);
 
 	if (!event_form_sglang(e->facts.form) || last == NULL ||
-	    last->kind != ITEM_REMOVED || last->n == SGLANG_HASHES)
+	    last->kind != ITEM_REMOVED || (last->n == SGLANG_HASHES &&
+	    e->facts.form == FORM_SGLANG_ARRAYS))
 		add_item(e, &item);
 	add_hash(e, hash_of(r, name));
 }
@@ -373,11 +375,17 @@ events_take(struct events *e, uint32_t rank, struct serving *s, bool lost)
 	return r->socket == NULL || publish(e, rank, lost);
 }
 
-void
+bool
 events_clear(struct events *e, uint32_t rank)
 {
-	e->ranks[rank].n_beside = 0;
-	e->ranks[rank].cleared = true;
+	struct rank *r = &e->ranks[rank];
+
+	r->n_beside = 0;
+	r->cleared = true;
+	if (e->facts.form != FORM_SGLANG || r->socket == NULL)
+		return true;
+	add_cleared(e, r);
+	return publish(e, rank, false);
 }
 
 /* -------------------------------------------------------------- sockets --- */
@@ -388,7 +396,8 @@ open_rank(struct events *e, uint32_t rank, char *why, size_t room)
 	char endpoint[ENDPOINT_MAX], replay[ENDPOINT_MAX];
 	struct event_socket_facts facts = {
 		.endpoint = endpoint, .topic = e->facts.topic,
-		.topic_again = e->facts.form == FORM_VLLM,
+		.topic_again = e->facts.form == FORM_VLLM ||
+		    e->facts.form == FORM_SGLANG,
 		.keep = e->facts.keep
 	};
 	struct rank *r = &e->ranks[rank];

@@ -56,12 +56,15 @@ void events_close(struct events *e);
 /* Publishes the changes of a rank's cache. False: no memory. */
 bool events_take(struct events *e, uint32_t rank, struct serving *s,
     bool lost);
-/* The cache was emptied: as with vLLM, the next batch begins with that. */
-void events_clear(struct events *e, uint32_t rank);
+/*
+ * The cache was emptied. SGLang publishes that at once; with vLLM, and SGLang
+ * of old, the next batch begins with it. False: no memory.
+ */
+bool events_clear(struct events *e, uint32_t rank);
 /* The number of the rank's next batch. */
 uint64_t events_next(const struct events *e, uint32_t rank);
-/* Returns a rank's endpoint tcp://HOST:PORT; false: another kind. */
-bool events_port(const struct events *e, uint32_t rank, char *host,
-    size_t room, uint32_t *port);
+/* The first rank's tcp://HOST:PORT; false: not there, or another kind. */
+bool events_port(const struct events *e, bool replay, char *host, size_t room,
+    uint32_t *port);
 
 #endif

@@ -56,11 +56,12 @@ events_take(struct events *e, uint32_t rank, struct serving *s, bool lost)
 	return true;
 }
 
-void
+bool
 events_clear(struct events *e, uint32_t rank)
 {
 	(void)e;
 	(void)rank;
+	return true;
 }
 
 uint64_t
@@ -72,11 +73,11 @@ events_next(const struct events *e, uint32_t rank)
 }
 
 bool
-events_port(const struct events *e, uint32_t rank, char *host, size_t room,
+events_port(const struct events *e, bool replay, char *host, size_t room,
     uint32_t *port)
 {
 	(void)e;
-	(void)rank;
+	(void)replay;
 	(void)host;
 	(void)room;
 	(void)port;

@@ -128,10 +128,9 @@ inspect_clear(struct link *l, struct evbuffer *body)
 	}
 	server_run(s);
 	for (i = 0; i < s->facts->ranks; i++) {
-		if (!serving_clear(s->ranks[i]))
+		if (!serving_clear(s->ranks[i]) || (s->events != NULL &&
+		    !events_clear(s->events, i)))
 			link_shut(l);
-		if (s->events != NULL)
-			events_clear(s->events, i);
 	}
 	if (l->request != NULL)
 		server_answer(l, 200, body);

@@ -147,10 +147,10 @@ static void
 put_events(const struct server *s, struct evbuffer *body)
 {
 	char host[256];
-	uint32_t port;
+	uint32_t port, replay;
 
 	evbuffer_add_printf(body, ",\"kv_events\":");
-	if (s->events == NULL || !events_port(s->events, 0, host,
+	if (s->events == NULL || !events_port(s->events, false, host,
 	    sizeof(host), &port)) {
 		evbuffer_add_printf(body, "null");
 		return;
@@ -162,8 +162,12 @@ put_events(const struct server *s, struct evbuffer *body)
 	    "\"topic\":", port);
 	(void)reply_quote_to(body, s->facts->events.topic);
 	evbuffer_add_printf(body, ",\"block_size\":%" PRIu32
-	    ",\"dp_size\":%" PRIu32 "}", s->facts->serving.block_tokens,
+	    ",\"dp_size\":%" PRIu32, s->facts->serving.block_tokens,
 	    s->facts->ranks);
+	if (events_port(s->events, true, host, sizeof(host), &replay))
+		evbuffer_add_printf(body, ",\"replay_endpoint_port_base\":%"
+		    PRIu32, replay);
+	evbuffer_add_printf(body, "}");
 }
 
 static void
