@@ -35,7 +35,9 @@ def shares(nginx, answer):
     prompt, cached = answer.usage or (None, None)
     blocks = int(line['kvroute_blocks'])
     if cached is not None:
-        assert int(line['kvroute_cached']) == cached, (line, cached)
+        is_silent = cached == 0 and not nginx.engines[0].reports_zero
+        assert line['kvroute_cached'] == str(cached) or is_silent and \
+            line['kvroute_cached'] == '-', (line, cached)
     elif line['kvroute_cached'] != '-':
         cached = int(line['kvroute_cached'])
     return (int(line['kvroute_overlap']) / blocks if blocks else 0.0,
@@ -99,16 +101,20 @@ def prompts_of_tokens(fleet):
                          ask.completion(list(range(10, 700))))
 
 
-@case
-def tools(fleet):
+def check_tools(fleet, choice):
     with proxy(fleet) as nginx:
-        body = ask.chat(ask.text('tools'), tools=TOOLS, tool_choice='none')
+        body = ask.chat(ask.text('tools'), tools=TOOLS, tool_choice=choice)
         ask_twice(nginx, ask.CHAT, body)
         # Tools stand before all messages: others share nothing.
         del body['tools'], body['tool_choice']
         other = ask.good(nginx.port, ask.CHAT, body)
         predicted, cached = shares(nginx, other)
         assert predicted < NEAR and cached < NEAR, (predicted, cached)
+
+
+@case
+def tools(fleet):
+    check_tools(fleet, 'none')
 
 
 def apart(found):
@@ -184,18 +190,26 @@ def explained(nginx, path, body):
                     body).data['decision']
 
 
-@case
-def refused_prompts_are_not_recorded(fleet):
-    """One that is too long, and one for a model that is not there."""
+def check_refusals(fleet, asked):
+    """Bodies and the statuses of their answers."""
     with proxy(fleet) as nginx:
-        long_one = ask.chat('word ' * 40000)
-        other = dict(ask.chat(ask.text('no such model')), model='none')
-        for body, status in ((long_one, 400), (other, 404)):
+        for body, status in asked:
             answer = ask.send(nginx.port, ask.CHAT, body)
             assert answer.status == status, answer.body[:200]
             decision = explained(nginx, ask.CHAT, body)
             assert decision['overlap_blocks'] == 0, decision
         bed.until(lambda: idle(nginx), 5, 'nothing is booked')
+
+
+def too_long():
+    return ask.chat('word ' * 40000), 400
+
+
+@case
+def refused_prompts_are_not_recorded(fleet):
+    """One that is too long, and one for a model that is not there."""
+    check_refusals(fleet, [too_long(), (dict(
+        ask.chat(ask.text('no such model')), model='none'), 404)])
 
 
 def idle(nginx):

@@ -24,6 +24,8 @@ BLOCKS = 400        # of an engine's cache
 LIFE = 2400         # seconds; no process is older
 MODEL = 'tiny'
 
+here = os.path.dirname(os.path.abspath(__file__))
+pages = sorted(glob.glob(os.path.join(here, '../../man/kvroute*.[1-8]')))
 build = scratch = work = python = None
 running = []
 
@@ -42,6 +44,13 @@ def begin(build_folder, scratch_folder, python_of_vllm):
 def end():
     for process in list(running):
         process.stop(signal.SIGKILL)
+
+
+def make_model():
+    with open(os.path.join(work, 'model.log'), 'w') as log:
+        subprocess.run([python, os.path.join(here, 'model.py'),
+                        os.path.join(work, 'model'), *pages], check=True,
+                       stdout=log, stderr=log)
 
 
 def free_ports(n):
@@ -144,6 +153,8 @@ def get(port, path, method='GET', seconds=30):
 
 class Engine(Process):
     """vLLM, with events and their replay."""
+    kind = 'vllm'
+    reports_zero = True    # cached tokens, in answers of all endpoints
     count = 0
 
     def __init__(self, blocks=BLOCKS, ranks=1):
@@ -344,7 +355,8 @@ class Daemon(Process):
         self.socket = os.path.join(work, 'events.socket')
 
     def entry(self, engine):
-        entry = {'worker': engine.address, 'events': engine.events}
+        entry = {'worker': engine.address, 'engine': engine.kind,
+                 'events': engine.events}
         if self.replay:
             entry['replay'] = engine.replay
         if engine.ranks > 1:

@@ -14,6 +14,7 @@ import traceback
 import bed
 
 known_cases = {}
+suite = 'vllm'
 
 
 class Missed(AssertionError):
@@ -63,15 +64,15 @@ class Runner:
             self.failed(function, name, known, reason, error)
             return
         self.count(1, 0, 0)
-        print('  vllm           %s%s (%.0f s)' % (
-            name, ': ' + said if said else '',
+        print('  %-14s %s%s (%.0f s)' % (
+            suite, name, ': ' + said if said else '',
             time.monotonic() - begun), flush=True)
 
     def failed(self, function, name, known, reason, error):
         if known and isinstance(error, Missed):
             self.count(0, 0, 1)
-            print('  vllm           known fault %d: %s: %s: %s' % (
-                known, name, error, reason), flush=True)
+            print('  %-14s known fault %d: %s: %s: %s' % (
+                suite, known, name, error, reason), flush=True)
             return
         self.failures.append(function.__name__)
         self.give_up(name)
@@ -79,8 +80,13 @@ class Runner:
     def give_up(self, name):
         """With the exception that is handled now."""
         self.count(0, 1, 0)
-        print('    FAILED   vllm: %s: %s' % (name, traceback.format_exc()),
-              flush=True)
+        print('    FAILED   %s: %s: %s' % (suite, name,
+                                           traceback.format_exc()), flush=True)
         for process in bed.running:
             print('             %s: %s' % (process.name,
                                            process.last_lines(3)), flush=True)
+
+    def repeat_failures(self):
+        for name in self.failures:
+            print('FAILED  %s: %s -- make check-%s T=%s' % (
+                suite, name, suite, name))

@@ -72,10 +72,9 @@ def events_of_blocks_that_are_evicted(fleet):
         len(found), cached, removed)
 
 
-@case
-def events_with_answers_that_come_back(fleet):
-    """Turns of chats: the blocks of answers are published, too."""
-    with known_blocks(fleet[:1]) as (gateway, daemon):
+def chats_whose_answers_come_back(engine):
+    """(predicted, cached) of each turn."""
+    with known_blocks([engine]) as (gateway, daemon):
         draw, found = random.Random(2), []
         for chat in range(6):
             prompt = [draw.randrange(10, 1900) for _ in range(90)]
@@ -89,6 +88,13 @@ def events_with_answers_that_come_back(fleet):
                 prompt += answer.data['choices'][0]['token_ids'] + [
                     draw.randrange(10, 1900) for _ in range(20)]
                 daemon.settle()
+    return found
+
+
+@case
+def events_with_answers_that_come_back(fleet):
+    """Turns of chats: the blocks of answers are published, too."""
+    found = chats_whose_answers_come_back(fleet[0])
     assert all(predicted == cached for predicted, cached in found), found
     return '%d of %d tokens' % tuple(map(sum, zip(*found)))
 

@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """run.py BUILD SCRATCH TALLY - the cases of this folder, or those that $T names,
 with as many engines as they need. vllm.sh begins it."""
-import glob
 import os
 import signal
-import subprocess
 import sys
 
 import api
@@ -16,21 +14,11 @@ import faults
 import guess
 import ranks
 
-here = os.path.dirname(os.path.abspath(__file__))
-pages = sorted(glob.glob(os.path.join(here, '../../man/kvroute*.[1-8]')))
-
 FLEET, RANKED = [], []
 for module, those in ((api, FLEET), (exact, FLEET), (guess, FLEET),
                       (faults, FLEET), (ranks, RANKED)):
     those += [function for function in cases.known_cases
               if function.__module__ == module.__name__]
-
-
-def make_model():
-    with open(os.path.join(bed.work, 'model.log'), 'w') as log:
-        subprocess.run([sys.executable, os.path.join(here, 'model.py'),
-                        os.path.join(bed.work, 'model'), *pages], check=True,
-                       stdout=log, stderr=log)
 
 
 def run_fleet(runner, functions):
@@ -57,8 +45,8 @@ def main(build, scratch, tally):
     bed.begin(build, scratch, sys.executable)
     wanted = [name for name in os.environ.get('T', '').split(',') if name]
     runner = cases.Runner(tally, wanted)
-    make_model()
-    ask.learn_words(pages)
+    bed.make_model()
+    ask.learn_words(bed.pages)
     for run, all_of_them in ((run_fleet, FLEET), (run_ranked, RANKED)):
         functions = runner.wants(*all_of_them)
         try:
@@ -66,8 +54,7 @@ def main(build, scratch, tally):
                 run(runner, functions)
         except Exception:  # an engine that does not start
             runner.give_up(run.__name__)
-    for name in runner.failures:
-        print("FAILED  vllm: %s -- make check-vllm T=%s" % (name, name))
+    runner.repeat_failures()
 
 
 main(*sys.argv[1:])
