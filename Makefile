@@ -253,7 +253,7 @@ $(BUILD)/examples/%: $(BUILD)/obj/examples/%.o $(STATIC)
 
 include mk/http.mk mk/python.mk mk/lua.mk mk/probe.mk mk/top.mk mk/sync.mk \
 	mk/events.mk mk/pick.mk mk/envoy.mk mk/check.mk mk/install.mk mk/run.mk \
-	mk/nginx.mk mk/llama.mk mk/vllm.mk mk/dynamo.mk mk/rivals.mk \
+	mk/nginx.mk mk/llama.mk mk/vllm.mk mk/sglang.mk mk/dynamo.mk mk/rivals.mk \
 	mk/clients.mk mk/coverage.mk
 
 SOURCES := $(sort $(SYNC) $(STREAM) $(EVENTS) $(PICK) $(ENVOY) $(wildcard tools/*.c tools/*/*.c \
