@@ -17,11 +17,22 @@
 typedef double pair __attribute__((vector_size(16)));
 typedef int64_t pair_mask __attribute__((vector_size(16)));
 
-/* Each of them is read once. */
+/*
+ * Each of them is read once. One load of both is five instructions less than
+ * what compilers make of two atomic ones, and processors tear no aligned word.
+ */
 static inline pair
 pair_read(const double *place)
 {
+#ifdef __SSE2__
+	const struct { double both[2]; } *at = (const void *)place;
+	pair x;
+
+	__asm__("movupd %1, %0" : "=x"(x) : "m"(*at));
+	return x;
+#else
 	return (pair){ read_once_double(place), read_once_double(place + 1) };
+#endif
 }
 
 /* To memory that no other thread sees, at any address. */
@@ -56,6 +67,12 @@ pair_less(pair a, pair b)
 {
 	return _mm_min_pd(a, b);
 }
+/* Bit 0 and bit 1: which of a are above those of b. */
+static inline uint32_t
+pair_above(pair a, pair b)
+{
+	return (uint32_t)_mm_movemask_pd(_mm_cmpgt_pd(a, b));
+}
 #else
 static inline pair
 pair_choose(pair_mask mask, pair a, pair b)
@@ -73,6 +90,12 @@ static inline pair
 pair_less(pair a, pair b)
 {
 	return pair_choose(a < b, a, b);
+}
+
+static inline uint32_t
+pair_above(pair a, pair b)
+{
+	return (uint32_t)(a[0] > b[0]) | (uint32_t)(a[1] > b[1]) << 1;
 }
 
 static inline pair

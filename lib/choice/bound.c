@@ -33,6 +33,7 @@ struct summing {
 	pair observed; /* the part left of what was observed */
 	int64_t now;
 	pair sums;     /* of requests, and of tokens that they read */
+	pair most, wait; /* of pairs of workers */
 	struct fleet f;
 };
 
@@ -60,6 +61,31 @@ sum_one(struct summing *s, uint32_t slot, bool observed)
 	return load[0];
 }
 
+/* The same for two; returns which of them run more than SLACK allows. */
+INLINE uint32_t
+sum_two(struct summing *s, uint32_t slot, bool observed)
+{
+	const struct loads *l = &s->l;
+	pair requests = { read_once(l->requests[slot]),
+		read_once(l->requests[slot + 1]) };
+	pair reading = pair_read(&l->reading[slot]), one = { 1, 1 };
+	pair inserted = pair_read(&l->inserted[slot]);
+	pair wait = rate_backlog_of_two(l, slot, s->now);
+
+	if (observed) {
+		requests += s->observed * pair_read(&l->observed_requests[slot]);
+		reading += s->observed * pair_read(&l->observed_reading[slot]);
+	}
+	s->sums += (pair){ requests[0], reading[0] };
+	s->sums += (pair){ requests[1], reading[1] };
+	s->f.inserted += inserted[0];
+	s->f.inserted += inserted[1];
+	s->most = pair_greater(requests, s->most);
+	s->wait = pair_less(wait, s->wait);
+	pair_write(&s->waits[slot], wait);
+	return pair_above(one + requests, (pair){ SLACK, SLACK });
+}
+
 INLINE void
 sum_all(struct question *q, struct summing *sum, bool observed)
 {
@@ -72,7 +98,10 @@ sum_all(struct question *q, struct summing *sum, bool observed)
 	while (set_next_run(&w, &run)) {
 		uint64_t *word = &q->below[run.from / 64];
 
-		for (above = 0; run.from < run.to; run.from++)
+		for (above = 0; run.from + 1 < run.to; run.from += 2)
+			above |= (uint64_t)sum_two(&s, run.from, observed) <<
+			    run.from % 64;
+		if (run.from < run.to)
 			above |= (uint64_t)(1 + sum_one(&s, run.from,
 			    observed) > SLACK) << run.from % 64;
 		*word |= above;
@@ -89,12 +118,18 @@ bound_fleet(struct question *q)
 {
 	struct summing s = { .l = q->k->loads, .waits = q->set->costs,
 		.observed = { q->observed, q->observed }, .now = q->now,
+		.wait = { 2 * COST_MAX, 2 * COST_MAX },
 		.f = { .wait = 2 * COST_MAX } };
+	uint32_t i;
 
 	if (q->observed > 0)
 		sum_all(q, &s, true);
 	else
 		sum_all(q, &s, false);
+	for (i = 0; i < 2; i++) {
+		s.f.most = s.most[i] > s.f.most ? s.most[i] : s.f.most;
+		s.f.wait = s.wait[i] < s.f.wait ? s.wait[i] : s.f.wait;
+	}
 	s.f.requests = s.sums[0];
 	s.f.reading = s.sums[1];
 	return s.f;

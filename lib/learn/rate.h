@@ -5,6 +5,7 @@
 #ifndef KVR_RATE_H
 #define KVR_RATE_H
 
+#include "pair.h"
 #include "region.h"
 
 /* Initial rate of the fleet: a mid-range GPU with a mid-size model. */
@@ -47,6 +48,25 @@ rate_backlog_of(const struct loads *l, uint32_t slot, int64_t now)
 	    read_once_double(&l->pace[slot]) +
 	    seconds_until(read_once(l->silent_until[slot]), now) +
 	    seconds_until(read_once(l->observed_until[slot]), now);
+}
+
+/* Those of two workers. Mostly all times are past, and not computed with. */
+static inline __attribute__((always_inline)) pair
+rate_backlog_of_two(const struct loads *l, uint32_t slot, int64_t now)
+{
+	int64_t silent[] = { read_once(l->silent_until[slot]),
+		read_once(l->silent_until[slot + 1]) };
+	int64_t observed[] = { read_once(l->observed_until[slot]),
+		read_once(l->observed_until[slot + 1]) };
+	pair wait = pair_read(&l->booked[slot]) * pair_read(&l->pace[slot]);
+
+	if (silent[0] <= now && silent[1] <= now && observed[0] <= now &&
+	    observed[1] <= now)
+		return wait;
+	wait += (pair){ seconds_until(silent[0], now),
+		seconds_until(silent[1], now) };
+	return wait + (pair){ seconds_until(observed[0], now),
+		seconds_until(observed[1], now) };
 }
 
 static inline double

@@ -32,6 +32,9 @@ START_TEST(each_of_two)
 			ck_same(pair_greater(x, y)[1], b > a ? b : a);
 			ck_same(pair_less(x, y)[0], a < b ? a : b);
 			ck_same(pair_less(x, y)[1], b < a ? b : a);
+			ck_assert_uint_eq(pair_above(x, y),
+			    (a > b ? 1U : 0) | (b > a ? 2U : 0));
+			ck_same(pair_read(&values[i - (i > 0)])[i > 0], a);
 			ck_same(pair_within(x, most)[0],
 			    a >= 0 && a <= 1e300 ? a : 1e300);
 			ck_same(pair_within(x, most)[1],

@@ -86,7 +86,11 @@ rate_now(uint32_t worker)
 static double
 backlog(uint32_t worker, double seconds)
 {
-	return rate_backlog(k, worker, at(seconds));
+	double one = rate_backlog(k, worker, at(seconds));
+
+	ck_assert(rate_backlog_of_two(&k->loads, worker & ~1U,
+	    at(seconds))[worker & 1] == one);
+	return one;
 }
 
 /* --------------------------------------------------------------- rates --- */
