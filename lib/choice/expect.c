@@ -39,6 +39,7 @@
 #include "load.h"
 #include "stack.h"
 #include "survival.h"
+#include "table.h"
 
 enum {
 	EACH = 384,      /* steps for a worker; */
@@ -318,6 +319,41 @@ surviving_blocks(const struct question *q, uint32_t slot, double blocks)
 		c = above;
 	} while (more);
 	return pile_sum(&pile, blocks);
+}
+
+/*
+ * Loads what an answer about a worker will read, in two steps: the second asks
+ * for what the results of the first lead to.
+ */
+void
+expect_prefetch(const struct question *q, uint32_t slot)
+{
+	const struct found_end *end = found_end(q->set, slot);
+
+	expect_prefetch_slot(q->k, slot);
+	if (end != NULL)
+		__builtin_prefetch(&q->k->entry_buckets[bucket_of_entry(q->k,
+		    end->node, slot)]);
+}
+
+void
+expect_prefetch_next(const struct question *q, uint32_t slot)
+{
+	const struct found_end *end = found_end(q->set, slot);
+	const struct survival *s = survival_at(q->k, slot);
+	const struct stack *stack = stack_at(q->k, slot);
+
+	__builtin_prefetch(&s->zeros);
+	__builtin_prefetch(&s->likely[0]);
+	__builtin_prefetch(&stack->n);
+	__builtin_prefetch(&stack->begin[0]);
+	__builtin_prefetch(&stack->idle[0]);
+	__builtin_prefetch(entry_at(q->k,
+	    read_once(slot_at(q->k, slot)->by_release.head)));
+	if (end != NULL)
+		__builtin_prefetch(entry_at(q->k,
+		    read_once(q->k->entry_buckets[bucket_of_entry(q->k,
+		    end->node, slot)])));
 }
 
 /* The expected number of blocks that have survived. */

@@ -16,6 +16,23 @@ double expect_usable(const struct question *q, uint32_t slot,
 double expect_surviving(const struct question *q, uint32_t slot,
     const struct kvr_overlap *o);
 
+/* Loads what these will read: some workers ahead, then nearer. */
+void expect_prefetch(const struct question *q, uint32_t slot);
+void expect_prefetch_next(const struct question *q, uint32_t slot);
+
+/* The lines of a slot that they read. */
+static inline void
+expect_prefetch_slot(const struct kvr *k, uint32_t slot)
+{
+	const struct slot *s = slot_at(k, slot);
+
+	__builtin_prefetch(&s->name);
+	__builtin_prefetch(&s->active);
+	__builtin_prefetch(&s->mode);
+	__builtin_prefetch(&s->block_tokens);
+	__builtin_prefetch(&s->window);
+}
+
 /* When the entry with which the overlap ends was stamped; -1: not known. */
 static inline int64_t
 expect_stamp(const struct question *q, uint32_t slot)

@@ -25,7 +25,9 @@
 
 enum {
 	BATCH = 96,      /* workers that are put in order at a time */
-	SETTLE_STEPS = 2 /* for one, beside the links that it takes */
+	SETTLE_STEPS = 2, /* for one, beside the links that it takes */
+	AHEAD = 8,       /* before it is settled, it is loaded in two steps */
+	NEARER = 4
 };
 
 struct bidder {
@@ -247,15 +249,48 @@ settle_most(const struct settling *g)
 	    : settle_near(g->q, g->lowest, g->s->tie);
 }
 
+/* The lowest of a batch in order, some of them ahead of their turn. */
+struct queue {
+	struct batch *b;
+	struct bidder next[AHEAD];
+	uint32_t taken, at; /* out of the batch, and out of the queue */
+};
+
+static void
+queue_load(const struct question *q, struct queue *u)
+{
+	struct bidder *one = &u->next[u->taken % AHEAD];
+
+	*one = take_lowest(u->b);
+	u->taken++;
+	expect_prefetch(q, one->slot);
+}
+
+/* False: there are no more. */
+static bool
+queue_next(const struct question *q, struct queue *u, struct bidder *next)
+{
+	uint32_t nearer = u->at + NEARER;
+
+	while (u->b->n > 0 && u->taken < u->at + AHEAD)
+		queue_load(q, u);
+	if (nearer < u->taken)
+		expect_prefetch_next(q, u->next[nearer % AHEAD].slot);
+	if (u->at == u->taken)
+		return false;
+	*next = u->next[u->at++ % AHEAD];
+	return true;
+}
+
 /* False: that was all there is, or the steps have ended. */
 static bool
 settle_batch(struct settling *g, struct batch *b)
 {
 	bool full = b->n == BATCH;
+	struct queue u = { .b = b };
 	struct bidder next;
 
-	while (b->n > 0) {
-		next = take_lowest(b);
+	while (queue_next(g->q, &u, &next)) {
 		if (g->q->set->steps >= g->q->set->most ||
 		    next.cost > settle_most(g))
 			return false;
@@ -264,24 +299,38 @@ settle_batch(struct settling *g, struct batch *b)
 	return full;
 }
 
+/* Those that are left have lost all, or are too high as they are. */
+static void
+settle_rest(struct settling *g)
+{
+	double most = settle_most(g);
+	uint32_t word, slot;
+	uint64_t left;
+
+	for (word = 0; word < g->q->words; word++) {
+		if (g->least[word] > most)
+			continue;
+		for (left = g->left[word]; left != 0; left &= left - 1) {
+			slot = word * 64 + (uint32_t)__builtin_ctzll(left);
+			if (g->s->all)
+				settle_one(g, slot, 0);
+			else
+				g->q->set->costs[slot] = COST_MAX;
+		}
+	}
+}
+
 double
 settle_costs(const struct question *q, const uint64_t *among,
     const struct settle *s)
 {
 	struct settling g = { .q = q, .s = s };
-	struct set_walk w = set_walk(g.left, q->words);
 	struct batch b;
-	uint32_t slot;
 
 	settle_begin(&g, among);
 	do
 		gather_lowest(&g, settle_most(&g), &b);
 	while (settle_batch(&g, &b) && s->all);
-	while (set_next(&w, &slot)) {
-		if (s->all)
-			settle_one(&g, slot, 0);
-		else
-			q->set->costs[slot] = COST_MAX;
-	}
+	settle_rest(&g);
 	return g.lowest;
 }
