@@ -99,7 +99,8 @@ check_load(const struct kvr *k, uint32_t slot)
 		(overloaded ? GATE_OVERLOADED : 0u) |
 		(p->weight != 1 ? GATE_WEIGHTED : 0u) |
 		(p->mode != KVR_RETAIN_TTL || window_on(k, slot)
-		    ? GATE_UNSURE : 0u)) &&
+		    ? GATE_UNSURE : 0u) |
+		(window_on(k, slot) ? GATE_WINDOW : 0u)) &&
 	    window_sane(k, slot) &&
 	    l->ttl[slot] == p->ttl &&
 	    l->booked[slot] == (double)(p->prefill - p->silent) &&

@@ -141,11 +141,11 @@ filter_word(struct question *q, uint32_t word)
 {
 	uint32_t n = q->slots - word * 64 < 64 ? q->slots - word * 64 : 64;
 	uint32_t any = gates_any(q, word, n);
+	const uint32_t usual = GATE_WEIGHTED | GATE_UNSURE | GATE_WINDOW;
 
 	q->weighted |= (any & GATE_WEIGHTED) != 0;
 	q->unsure |= (any & GATE_UNSURE) != 0;
-	if ((any & ~(uint32_t)(GATE_WEIGHTED | GATE_UNSURE)) == 0 &&
-	    q->request.required_taints == 0)
+	if ((any & ~usual) == 0 && q->request.required_taints == 0)
 		return q->open[word];
 	return filter_singly(q, word, q->open[word]);
 }

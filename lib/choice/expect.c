@@ -281,14 +281,22 @@ resumable_blocks(const struct question *q, uint32_t slot,
 	    ? up_to_used(q, slot, o, c) : up_to_ends(q, slot, o, &c);
 }
 
-/* Blocks of the overlap that the engine can use, from whole tokens. */
+/*
+ * Blocks of the overlap that the engine can use, from whole tokens. Where a
+ * mark must be looked for and no step is left, the slot, which is in no CPU
+ * cache, is not read.
+ */
 double
 expect_usable(const struct question *q, uint32_t slot,
     const struct kvr_overlap *o)
 {
-	uint32_t blocks = window_on(q->k, slot) ? resumable_blocks(q, slot, o)
-	    : o->blocks;
+	uint32_t gate = read_once(q->k->loads.gate[slot]), blocks = o->blocks;
 
+	if ((gate & GATE_WINDOW) != 0) {
+		if (q->set->steps >= q->set->most)
+			return 0;
+		blocks = resumable_blocks(q, slot, o);
+	}
 	return (double)trust_usable(q->k, slot, q->tokens,
 	    prompt_blocks_tokens(q->p, blocks)) / q->block;
 }

@@ -25,6 +25,7 @@ gate_of(const struct kvr *k, uint32_t slot)
 	    (slot_overloaded(s) ? GATE_OVERLOADED : 0u) |
 	    (s->mode != KVR_RETAIN_TTL || window_on(k, slot)
 	    ? GATE_UNSURE : 0u) |
+	    (window_on(k, slot) ? GATE_WINDOW : 0u) |
 	    (s->weight != 1 ? GATE_WEIGHTED : 0u);
 }
 

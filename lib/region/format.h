@@ -409,7 +409,8 @@ enum gate {
 	GATE_OVERLOADED = 0x100,    /* above a threshold */
 	GATE_WEIGHTED = 0x200, /* its weight is not 1 */
 	GATE_FREE = 0x400,    /* the slot has no worker */
-	GATE_UNSURE = 0x800   /* its overlap may not all hit: expect.c */
+	GATE_UNSURE = 0x800,  /* its overlap may not all hit: expect.c */
+	GATE_WINDOW = 0x1000  /* nor resume anywhere: window.c */
 };
 
 /*

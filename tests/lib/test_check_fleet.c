@@ -178,6 +178,7 @@ START_TEST(damaged_loads)
 	HERE(l->gate[0] ^= GATE_WEIGHTED);
 	HERE(l->gate[twin] ^= GATE_WEIGHTED);
 	HERE(l->gate[0] ^= GATE_UNSURE);
+	HERE(l->gate[0] ^= GATE_WINDOW);
 	HERE(l->gate[0] |= GATE_FREE);
 	HERE(s->prefill++);
 	HERE(s->blocks--);
