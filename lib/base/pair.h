@@ -19,7 +19,7 @@ typedef int64_t pair_mask __attribute__((vector_size(16)));
 
 /*
  * Each of them is read once. One load of both is five instructions less than
- * what compilers make of two atomic ones, and processors tear no aligned word.
+ * two atomic ones, and processors tear no aligned word.
  */
 static inline pair
 pair_read(const double *place)

@@ -73,8 +73,10 @@ sum_two(struct summing *s, uint32_t slot, bool observed)
 	pair wait = rate_backlog_of_two(l, slot, s->now);
 
 	if (observed) {
-		requests += s->observed * pair_read(&l->observed_requests[slot]);
-		reading += s->observed * pair_read(&l->observed_reading[slot]);
+		requests += s->observed *
+		    pair_read(&l->observed_requests[slot]);
+		reading += s->observed *
+		    pair_read(&l->observed_reading[slot]);
 	}
 	s->sums += (pair){ requests[0], reading[0] };
 	s->sums += (pair){ requests[1], reading[1] };

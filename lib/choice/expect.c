@@ -330,8 +330,8 @@ surviving_blocks(const struct question *q, uint32_t slot, double blocks)
 }
 
 /*
- * Loads what an answer about a worker will read, in two steps: the second asks
- * for what the results of the first lead to.
+ * Loads the memory that an answer about a worker will read, in two steps: the
+ * second follows the links that the first has loaded.
  */
 void
 expect_prefetch(const struct question *q, uint32_t slot)

@@ -16,7 +16,7 @@ double expect_usable(const struct question *q, uint32_t slot,
 double expect_surviving(const struct question *q, uint32_t slot,
     const struct kvr_overlap *o);
 
-/* Loads what these will read: some workers ahead, then nearer. */
+/* Load the memory that these will read: some workers ahead, then nearer. */
 void expect_prefetch(const struct question *q, uint32_t slot);
 void expect_prefetch_next(const struct question *q, uint32_t slot);
 
