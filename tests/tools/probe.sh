@@ -132,13 +132,16 @@ case_memory_of_the_host_in_bytes()
 {
 	publish "vllm:cache_config_info{block_size=\"16\",\
 kv_offloading_size=\"8.0\",num_gpu_blocks=\"1000\"} 1.0"
-	probe 1 "$host"
-	says errors 'it publishes the memory of the host in bytes'
+	# The tokens beside them are known, and less than all there is.
+	probe 0 "$host"
 	says out 'capacity   16000 tokens'
 	says out 'offload    8589934592 bytes, of unknown tokens'
-	probe 1 --format json "$host"
-	is line "$(json '.[0] | [.capacity, .kvroute_server]')" '[16000,null]'
-	is 'an error' "$(json '.[0].error | length > 0')" true
+	says out "kvroute_server $host capacity=16000 block_tokens=16;"
+	probe 0 --format json "$host"
+	is facts "$(json '.[0] | [.capacity, .offload_bytes, .error]')" \
+	    '[16000,8589934592,null]'
+	is line "$(json '.[0].kvroute_server')" \
+	    "\"kvroute_server $host capacity=16000 block_tokens=16;\""
 }
 
 case_rank_that_is_not_there()

@@ -115,10 +115,6 @@ explain_failure(struct engine_facts *out, CURLcode code, const char *why,
 		    why[0] != '\0' ? why : curl_easy_strerror(code));
 	else if (capacity_whole(&out->capacity) != 0)
 		out->error[0] = '\0';
-	else if (out->capacity.tokens != 0)
-		snprintf(out->error, sizeof(out->error), "it publishes the "
-		    "memory of the host in bytes, not in tokens: the whole "
-		    "capacity is not known");
 	else if (kind != CAPACITY_OTHER)
 		snprintf(out->error, sizeof(out->error),
 		    "%s, which publishes no capacity",

@@ -30,9 +30,7 @@ capacity_kind_name(enum capacity_kind kind)
 uint64_t
 capacity_whole(const struct capacity *c)
 {
-	if (c->tokens == 0 || (c->offload_bytes > 0 && c->offload_tokens == 0))
-		return 0;
-	return c->tokens + c->offload_tokens;
+	return c->tokens == 0 ? 0 : c->tokens + c->offload_tokens;
 }
 
 void

@@ -84,7 +84,10 @@ struct capacity {
 
 /* Returns "vLLM", "SGLang" or "llama.cpp"; "?" for others. */
 const char *capacity_kind_name(enum capacity_kind kind);
-/* Returns the tokens of one rank and its share of the host; 0: not known. */
+/*
+ * Returns the tokens of one rank and its share of the host; 0: not known. If
+ * only bytes of the host are known, it has at least this: reports show more.
+ */
 uint64_t capacity_whole(const struct capacity *c);
 /* Takes each fact of `later` that is unknown in `sum`. */
 void capacity_add(struct capacity *sum, const struct capacity *later);

@@ -184,9 +184,9 @@ offload_log(const struct errand *e, const struct capacity *c, void *log)
 		    (int)e->name_len, e->name, c->offload_tokens);
 	else if (c->offload_bytes > 0)
 		fleet_log(e->fleet, log, FLEET_NOTICE, "%.*s has room for %"
-		    PRIu64 " bytes more in the memory of its host: its "
-		    "capacity is learnt from reports", (int)e->name_len,
-		    e->name, c->offload_bytes);
+		    PRIu64 " bytes more in the memory of its host: how many "
+		    "tokens these are is learnt from reports",
+		    (int)e->name_len, e->name, c->offload_bytes);
 }
 
 static void
