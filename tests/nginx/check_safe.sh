@@ -419,7 +419,19 @@ engines_of_http2()
 	settled
 }
 
-# sticky_calls N - requests of one client with a cookie; where they went.
+# Where requests of the log went; nginx has answered /ready itself.
+servers_logged()
+{
+	awk -F '\t' 'NF > 7 && $8 != "-" { print $8 }' "$work/logs/access"
+}
+
+are_logged()
+{
+	[ "$(servers_logged | wc -l)" -ge "$1" ]
+}
+
+# sticky_calls N - requests of one client with a cookie; how many went to each
+# server. nginx may write a line after the client has the response.
 sticky_calls()
 {
 	: > "$work/logs/access"
@@ -428,8 +440,9 @@ sticky_calls()
 		    -d '{"model":"m","max_tokens":1,"prompt":"'"$(text "$i")"'"}' \
 		    "http://127.0.0.1:$port/v1/completions"
 	done
-	awk -F '\t' 'NF > 7 { print $8 }' "$work/logs/access" | sort | uniq -c |
-	    sort -rn | awk '{ print $1 }' | paste -s -d ' '
+	until_true 20 are_logged "$1" || echo 'lines are missing'
+	servers_logged | sort | uniq -c | sort -rn | awk '{ print $1 }' |
+	    paste -s -d ' '
 }
 
 # The directive of nginx chooses the server, and kvroute books it there.
