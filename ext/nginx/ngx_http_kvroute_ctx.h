@@ -65,6 +65,12 @@ struct ngx_http_kvroute_ctx_s {
 	ngx_buf_t *rank_head;   /* of the request, or NULL; its line belongs */
 	u_char *rank_at;        /* here, and this follows: see ranks.c */
 	ngx_str_t rank_rest;
+	struct {                /* a rank has refused the first try: */
+		ngx_int_t (*process)(ngx_http_request_t *r);
+		ngx_http_upstream_conf_t *conf; /* NULL: that is over */
+		ngx_int_t rank; /* the one; 0: none */
+		ngx_uint_t status;
+	} again;
 	struct {                /* elsewhere, of the prompt */
 		uint64_t lease;
 		ngx_str_t name; /* of the server; empty: there is none */

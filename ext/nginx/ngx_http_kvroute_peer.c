@@ -89,6 +89,28 @@ take_best(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc, int64_t now)
 	return rc == NGX_BUSY ? ngx_http_kvroute_take_least(ctx, pc) : rc;
 }
 
+/* --------------------------------------------------------------- again --- */
+
+/* To the first rank of the server that refused another; NGX_BUSY: not now. */
+static ngx_int_t
+take_again(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc, int64_t now)
+{
+	struct fleet *f = &ctx->up->fleet;
+	ngx_uint_t i = ngx_http_kvroute_taken_peer(ctx);
+	ngx_int_t rc = i == f->n_known ? NGX_BUSY :
+	    ngx_http_kvroute_take(ctx, pc, i);
+
+	if (rc != NGX_OK || ngx_http_kvroute_taken_peer(ctx) != i) {
+		ctx->again.rank = 0;
+		return rc;
+	}
+	ctx->rank = 0;
+	ctx->worker = f->known[i].ids[0];
+	if (ctx->worker != 0)
+		ngx_http_kvroute_kept_book(ctx, now);
+	return NGX_OK;
+}
+
 /* --------------------------------------------------------------- state --- */
 
 /* To the worker that keeps what the request needs. */
@@ -213,9 +235,13 @@ static ngx_int_t
 take_one(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc, int64_t now)
 {
 	bool chooses = ctx->up->shadow == NGX_HTTP_KVROUTE_CHOOSE, found;
+	ngx_int_t rc;
 
 	waits_yield(&ctx->up->waits.line, &ctx->wait.turn, now);
 	ngx_http_kvroute_health_look(ctx, now);
+	if (ctx->again.conf != NULL &&
+	    (rc = take_again(ctx, pc, now)) != NGX_BUSY)
+		return rc;
 	found = chooses && ngx_http_kvroute_session_find(ctx, now);
 	if ((!found || ctx->reason == REASON_STATE_LOST) &&
 	    !waits_lets(&ctx->up->waits.line, &ctx->wait.turn, now)) {
@@ -272,6 +298,8 @@ peer_get(ngx_peer_connection_t *pc, void *data)
 		ngx_http_kvroute_health_sent(ctx,
 		    ngx_http_kvroute_taken_peer(ctx), began);
 	ngx_http_kvroute_rank_write(ctx);
+	if (rc != NGX_AGAIN)
+		ngx_http_kvroute_rank_sent(ctx);
 	if (rc == NGX_OK)
 		ngx_http_kvroute_other_book(ctx, began);
 	if (rc != NGX_AGAIN) {
@@ -364,7 +392,8 @@ to_pass(ngx_http_kvroute_ctx_t *ctx)
 
 /*
  * Where there is one server nginx tries no other one. If the peers are others
- * than at the choice, that one is new to this request.
+ * than at the choice, or another rank is to be asked, that one is new to this
+ * request.
  */
 static void
 give_back(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc,
@@ -373,8 +402,8 @@ give_back(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc,
 	ngx_uint_t tries = pc->tries;
 
 	ngx_http_upstream_free_round_robin_peer(pc, &ctx->rrp, state);
-	if (tries > 1 && pc->tries == 0 &&
-	    (ctx->generation != ctx->up->follow.generation ||
+	if (tries > 1 && pc->tries == 0 && (ctx->again.conf != NULL ||
+	    ctx->generation != ctx->up->follow.generation ||
 	    ngx_http_kvroute_peers_changed(ctx->up)))
 		pc->tries = tries - 1;
 }
@@ -386,9 +415,13 @@ peer_free(ngx_peer_connection_t *pc, void *data, ngx_uint_t state)
 	ngx_http_kvroute_ctx_t *ctx = data;
 	int64_t began = kvr_clock_now();
 	bool taken = was_taken(ctx, state);
-	ngx_uint_t told = ctx->rrp.current == NULL ? state :
-	    ngx_http_kvroute_health_free(ctx, pc, state);
 	ngx_str_t name = ngx_http_kvroute_taken_name(ctx);
+	ngx_uint_t told;
+
+	if (ctx->again.conf != NULL)
+		ctx->request->upstream->headers_in.status_n = ctx->again.status;
+	told = ctx->rrp.current == NULL ? state :
+	    ngx_http_kvroute_health_free(ctx, pc, state);
 
 	if (taken && to_pass(ctx))
 		ctx->ending = true;

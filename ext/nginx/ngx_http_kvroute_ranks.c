@@ -22,14 +22,15 @@
  */
 #include "ngx_http_kvroute_ranks.h"
 
+#include "counters.h"
 #include "lacking.h"
 #include "ngx_http_kvroute_ctx.h"
 #include "ngx_http_kvroute_edit.h"
 #include "ngx_http_kvroute_find.h"
 #include "ngx_http_kvroute_server.h"
 #include "ngx_http_kvroute_try.h"
-#include "ngx_http_kvroute_who.h"
 #include "reason.h"
+#include "shared.h"
 
 static ngx_str_t header = ngx_string("X-Data-Parallel-Rank");
 static ngx_str_t prefill = ngx_string("X-Prefiller-Host-Port");
@@ -71,6 +72,68 @@ ngx_http_kvroute_ranks_check(ngx_conf_t *cf, ngx_http_kvroute_srv_conf_t *up)
 	    up->ranked ? "have" : "are", n, up->ranked ? " ranks" : "",
 	    up->options.max_workers, n);
 	return NGX_ERROR;
+}
+
+/* ------------------------------------------------------------- lacking --- */
+
+/*
+ * The engine may lack the rank that has refused the first try. nginx sends a
+ * request again after a status 404, where it is configured to: it gets both,
+ * for this once.
+ */
+static void
+again_ask(ngx_http_kvroute_ctx_t *ctx)
+{
+	ngx_http_upstream_t *u = ctx->request->upstream;
+	ngx_http_upstream_conf_t *conf = ngx_palloc(ctx->request->pool,
+	    sizeof(*conf));
+
+	if (conf == NULL)
+		return;
+	*conf = *u->conf;
+	conf->next_upstream |= NGX_HTTP_UPSTREAM_FT_HTTP_404 |
+	    NGX_HTTP_UPSTREAM_FT_NON_IDEMPOTENT;
+	conf->next_upstream_timeout = 0;
+	ctx->again.conf = u->conf;
+	ctx->again.rank = ctx->rank;
+	ctx->again.status = u->headers_in.status_n;
+	u->conf = conf;
+	u->peer.tries = ngx_max(u->peer.tries, 1) + 1;
+	u->headers_in.status_n = NGX_HTTP_NOT_FOUND;
+	shared_count(ctx->up->fleet.shared, COUNT_RANKS, 1);
+}
+
+static bool
+rank_refuses(ngx_http_kvroute_ctx_t *ctx)
+{
+	ngx_http_request_t *r = ctx->request;
+	ngx_uint_t i;
+
+	if (ctx->rank <= 0 || r->request_body_no_buffering ||
+	    ngx_http_kvroute_cached(r))
+		return false;
+	i = ngx_http_kvroute_taken_peer(ctx);
+	return i < ctx->up->fleet.n_known && lacking_answered(&ctx->up->fleet,
+	    i, (uint32_t)ctx->rank, (unsigned)r->upstream->headers_in.status_n);
+}
+
+/* Of the first try; the proxy module sets its own again before others. */
+static ngx_int_t
+head_process(ngx_http_request_t *r)
+{
+	ngx_http_kvroute_ctx_t *ctx = ngx_http_kvroute_ctx(r);
+	ngx_http_upstream_t *u = r->upstream;
+	ngx_int_t rc;
+
+	u->process_header = ctx->again.process;
+	rc = u->process_header(r);
+	if (rc == NGX_OK && rank_refuses(ctx))
+		again_ask(ctx);
+	if (rc != NGX_OK) {
+		ctx->again.process = u->process_header;
+		u->process_header = head_process;
+	}
+	return rc;
 }
 
 /* ------------------------------------------------------------- the head --- */
@@ -131,6 +194,10 @@ ngx_http_kvroute_rank_prepare(ngx_http_kvroute_ctx_t *ctx)
 	b->flush = head->flush;
 	b->last_buf = head->last_buf;
 	r->upstream->request_bufs->buf = b;
+	if (ctx->up->ranked) {
+		ctx->again.process = r->upstream->process_header;
+		r->upstream->process_header = head_process;
+	}
 	return NGX_OK;
 }
 
@@ -150,18 +217,36 @@ ngx_http_kvroute_rank_write(ngx_http_kvroute_ctx_t *ctx)
 	ctx->rank_head->last = p;
 }
 
-/* ------------------------------------------------------------- lacking --- */
+/* ------------------------------------------------------------- answers --- */
+
+void
+ngx_http_kvroute_rank_sent(ngx_http_kvroute_ctx_t *ctx)
+{
+	ngx_array_t *states = ctx->request->upstream_states;
+	ngx_http_upstream_state_t *state = states->elts;
+
+	if (ctx->again.conf == NULL) {
+		ctx->again.rank = 0; /* nothing follows from a later try */
+		return;
+	}
+	ctx->request->upstream->conf = ctx->again.conf;
+	ctx->again.conf = NULL;
+	/* The log has what the engine answered. */
+	if (states->nelts > 1)
+		state[states->nelts - 2].status = ctx->again.status;
+}
 
 void
 ngx_http_kvroute_rank_answered(ngx_http_kvroute_ctx_t *ctx, ngx_uint_t status)
 {
 	struct fleet *f = &ctx->up->fleet;
-	uint32_t rank = (uint32_t)ctx->rank;
 	size_t i;
 
 	if (ctx->rank < 0 || (i = ngx_http_kvroute_taken_peer(ctx)) ==
-	    f->n_known || !lacking_answered(f, i, rank, (unsigned)status))
+	    f->n_known)
 		return;
-	lacking_refused(f, i, rank, ngx_http_kvroute_digest_of(ctx),
-	    ngx_http_kvroute_client_of(ctx), ctx->request->connection->log);
+	(void)lacking_answered(f, i, (uint32_t)ctx->rank, (unsigned)status);
+	if (ctx->again.rank > 0 && status >= 200 && status < 300)
+		lacking_proved(f, i, (uint32_t)ctx->again.rank,
+		    ctx->request->connection->log);
 }

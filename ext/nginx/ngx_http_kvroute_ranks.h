@@ -15,6 +15,8 @@ ngx_int_t ngx_http_kvroute_ranks_check(ngx_conf_t *cf,
 ngx_int_t ngx_http_kvroute_rank_prepare(ngx_http_kvroute_ctx_t *ctx);
 /* and writes the chosen one there, or none. */
 void ngx_http_kvroute_rank_write(ngx_http_kvroute_ctx_t *ctx);
+/* A try has begun: nginx's configuration is the request's again. */
+void ngx_http_kvroute_rank_sent(ngx_http_kvroute_ctx_t *ctx);
 /* The engine answers a request that names a rank: it may lack that. */
 void ngx_http_kvroute_rank_answered(ngx_http_kvroute_ctx_t *ctx,
     ngx_uint_t status);

@@ -13,7 +13,8 @@ quick_cases="${quick_cases:-} ranks_keep_their_prompts
     shadowed_requests_name_no_rank
     ranks_that_the_engine_refuses_are_drained
     ranks_that_the_engine_does_not_publish_are_drained
-    refused_prompts_drain_no_rank one_client_drains_no_rank"
+    refused_prompts_drain_no_rank
+    requests_that_a_rank_refuses_are_sent_again"
 
 # A line for each request: rank, overlap, cached tokens, reason, status.
 log_ranks()
@@ -373,20 +374,20 @@ ask_words()
 	n=0
 	while [ $n -lt "$1" ]; do
 		n=$((n + 1))
-		ask_about "${2:-w}$n" --interface "127.0.0.$((n % 3 + 1))"
+		ask_about "${2:-w}$n"
 	done | grep -c 400
 }
 
-# Each of the four at most four times, of several clients.
+# All of one client, at the only server: the first rank takes what others refuse.
 ranks_that_the_engine_refuses_are_drained()
 {
 	configured_ranks 8
-	above 'limit of refused requests' 24 "$(ask_words 100)"
-	is 'refused afterwards' "$(ask_words 40 again)" 0
+	is 'refused requests' "$(ask_words 100)" 0
 	is states "$(states_of_ranks)" \
 	    'up up up up draining draining draining draining'
 	above 'lines in the log' "$(grep -c 'refuses requests to its data-para'\
 'llel rank [4-7], and ranks=8 is' "$work/logs/error")" 0
+	above 'counted' "$(metric kvroute_nginx_refused_ranks_total)" 0
 	settled
 }
 
@@ -409,9 +410,10 @@ refusing_engine()
 {
 	processes=1
 	server_facts='ranks=4'
+	tries_lines=${http_lines:-}
 	log_ranks
 	upstream_ports=$(free_port)
-	http_lines="$http_lines
+	http_lines="$http_lines ${tries_lines:-}
 	map \$http_x_data_parallel_rank \$lacks { 2 1; 3 1; default 0; }
 	server {
 		listen 127.0.0.1:$upstream_ports;
@@ -425,45 +427,43 @@ refusing_engine()
 	start_nginx kvroute
 }
 
-# bad_words N CLIENTS - prompts that no rank takes.
+# bad_words N - prompts that no rank takes; prints statuses that are not 400.
 bad_words()
 {
 	n=0
 	while [ $n -lt "$1" ]; do
 		n=$((n + 1))
-		ask_about "w$n" -H 'X-Bad: 1' \
-		    --interface "127.0.0.$((n % $2 + 1))"
+		ask_about "w$n" -H 'X-Bad: 1'
 	done | grep -vx 400
 }
 
-# Unless one below has served, and then not those that have.
+# They are sent again, but the first rank refuses them as well.
 refused_prompts_drain_no_rank()
 {
 	refusing_engine
-	bad_words 30 3
-	is 'states before one has served' "$(states_of_ranks)" 'up up up up'
-	ask_words 60 > "$work/out/refused"
+	bad_words 30
+	is states "$(states_of_ranks)" 'up up up up'
+	is 'refused' "$(ask_words 60)" 0
 	is states "$(states_of_ranks)" 'up up draining draining'
-	bad_words 20 3
+	bad_words 20
 	is 'states afterwards' "$(states_of_ranks)" 'up up draining draining'
 	is order "$(rank_order "127.0.0.1:$upstream_ports@2" up)" up
-	for word in a b c d e f g h; do
-		ask_about "$word"
-	done > "$work/out/again"
-	is 'states after an order' "$(states_of_ranks)" 'up up up draining'
+	is 'the order is obeyed' "$(states_of_ranks)" 'up up up draining'
 	settled
 }
 
-# The others serve, but it is a single one that is refused.
-one_client_drains_no_rank()
+# The client sees one status, the log each try; a retry of a retry is none.
+requests_that_a_rank_refuses_are_sent_again()
 {
+	location_lines='proxy_next_upstream off;'
+	http_lines="log_format tries '\$upstream_status';"
+	location_lines="$location_lines access_log $work/logs/tries tries;"
 	refusing_engine
-	n=0
-	while [ $n -lt 60 ]; do
-		n=$((n + 1))
-		ask_about "w$n"
-	done > "$work/out/of-one"
-	above 'refused' "$(grep -c 400 "$work/out/of-one")" 8
-	is states "$(states_of_ranks)" 'up up up up'
+	is 'refused' "$(ask_words 40)" 0
+	above 'sent again' "$(grep -cx '400, 200' "$work/logs/tries")" 0
+	is 'others' "$(grep -vcx -e '400, 200' -e 200 "$work/logs/tries")" 0
+	bad_words 20
+	is 'with one try' "$(tail -n 20 "$work/logs/tries" |
+	    grep -vcx -e 400 -e '400, 400')" 0
 	settled
 }

@@ -7,11 +7,7 @@
 
 #include "shared.h"
 
-enum {
-	PLACES = 16,            /* of the table that are tried */
-	REFUSALS = 4,
-	SEVERAL = 1             /* in the place of a digest */
-};
+enum { PLACES = 16 };           /* of the table that are tried */
 
 /* What is known of a rank; NULL: nothing, or there is no place for it. */
 static struct rank_place *
@@ -57,15 +53,6 @@ state_set(struct fleet *f, const struct known *known, uint32_t rank,
 	return kvr_worker_set(f->kvr, id, &facts) == KVR_OK;
 }
 
-static void
-refusals_forget(struct rank_place *place)
-{
-	place->refused = 0;
-	place->lacking = 0;
-	place->prompt = 0;
-	place->client = 0;
-}
-
 /* Drains it; true: that was done. */
 static bool
 rank_drain(struct fleet *f, const struct known *known, uint32_t rank)
@@ -88,7 +75,7 @@ rank_restore(struct fleet *f, const struct known *known, uint32_t rank)
 	if (place == NULL || place->lacking == 0 ||
 	    !state_set(f, known, rank, KVR_STATE_DRAINING, KVR_STATE_UP))
 		return false;
-	refusals_forget(place);
+	place->lacking = 0;
 	return true;
 }
 
@@ -131,26 +118,14 @@ lacking_found(struct fleet *f, size_t i, uint32_t n, void *log)
 
 /* ------------------------------------------------------------ refusals --- */
 
-/* Has one of these ranks accepted a request? */
+/* Has a rank from this one on accepted a request? */
 static bool
-any_served(struct fleet *f, const struct known *known, uint32_t from,
-    uint32_t until)
+any_served(struct fleet *f, const struct known *known, uint32_t from)
 {
-	for (; from < until; from++)
+	for (; from < known->ranks; from++)
 		if (has_served(f, known->key, from))
 			return true;
 	return false;
-}
-
-static void
-digest_add(_Atomic uint32_t *to, uint64_t digest)
-{
-	uint32_t value = (uint32_t)(digest ^ digest >> 32) | 2;
-
-	if (*to == 0)
-		*to = value;
-	else if (*to != value)
-		*to = SEVERAL;
 }
 
 bool
@@ -162,25 +137,16 @@ lacking_answered(struct fleet *f, size_t i, uint32_t rank, unsigned status)
 		return false;
 	if (status >= 200 && status < 300 && place->served == 0)
 		place->served = 1;
-	return (status == 400 || status == 422) && place->served == 0;
+	return rank > 0 && (status == 400 || status == 422) &&
+	    place->served == 0;
 }
 
 void
-lacking_refused(struct fleet *f, size_t i, uint32_t rank, uint64_t prompt,
-    uint64_t client, void *log)
+lacking_proved(struct fleet *f, size_t i, uint32_t rank, void *log)
 {
 	const struct known *known = &f->known[i];
-	struct rank_place *place = rank_place(f, known->key, rank, true);
 
-	if (place == NULL)
-		return;
-	place->refused++;
-	digest_add(&place->prompt, prompt);
-	digest_add(&place->client, client);
-	if (place->refused < REFUSALS || place->prompt != SEVERAL ||
-	    place->client != SEVERAL || !any_served(f, known, 0, rank) ||
-	    any_served(f, known, rank, known->ranks) ||
-	    ranks_drain(f, known, rank) == 0)
+	if (any_served(f, known, rank) || ranks_drain(f, known, rank) == 0)
 		return;
 	fleet_log(f, log, FLEET_WARN, "%.*s refuses requests to its data-"
 	    "parallel rank %" PRIu32 ", and ranks=%" PRIu32 " is configured: "
@@ -195,5 +161,5 @@ lacking_forget(struct fleet *f, uint64_t key, uint32_t rank)
 	struct rank_place *place = rank_place(f, key, rank, false);
 
 	if (place != NULL)
-		refusals_forget(place);
+		place->lacking = 0;
 }

@@ -64,8 +64,6 @@ struct path_place {
 /* Answers of a rank that was named to its engine; see lacking.h. */
 struct rank_place {
 	_Atomic uint64_t tag;    /* of the server's name and rank; 0: free */
-	_Atomic uint64_t refused; /* times, before it has served any; those: */
-	_Atomic uint32_t prompt, client; /* digests; 0: none; 1: several */
 	_Atomic uint32_t served; /* it has accepted a request */
 	_Atomic uint32_t lacking; /* it was drained: the engine lacks it */
 };

@@ -22,6 +22,8 @@ const struct counter counter_list[] = {
 	    "several.", COUNT_ANSWERS_LEFT, COUNTS },
 	{ NULL, "retries", "Choices after the first of a request.",
 	    COUNT_RETRIES, COUNTS },
+	{ NULL, "refused_ranks", "Requests that a data-parallel rank refused, "
+	    "sent again to the first rank.", COUNT_RANKS, COUNTS },
 	{ NULL, "split", "Choices whose prompt another server prefills.",
 	    COUNT_SPLIT, COUNTS },
 	{ NULL, "aborts", "Requests not accepted, or with status 400 or more.",

@@ -37,6 +37,7 @@ enum count {
 	COUNT_AFFINITY_GRAY,    /* moved since the bound worker was gray */
 	COUNT_BOUND,            /* ids of answers and conversations bound */
 	COUNT_RETRIES,          /* choices after the first of a request */
+	COUNT_RANKS,            /* requests that a rank refused, sent again */
 	COUNT_ABORTS,           /* requests not accepted, or status >= 400 */
 	COUNT_CLIENTS_LEFT,     /* clients that left before the end */
 	COUNT_REFUSED,          /* workers reset: connection refused */
