@@ -97,7 +97,7 @@ START_TEST(a_rank_whose_request_the_first_accepts_is_drained)
 }
 END_TEST
 
-/* What another process has seen of a rank counts. */
+/* Also if another process has seen that. */
 START_TEST(a_rank_is_not_lacking_below_one_that_serves)
 {
 	servers_begin(&a, 1, 3);
