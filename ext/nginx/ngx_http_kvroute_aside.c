@@ -17,6 +17,45 @@
 #include "status.h"
 #include "text_writer.h"
 
+/* ---------------------------------------------------------------- start --- */
+
+/* At most: servers may have the ranks of others. */
+static ngx_uint_t
+workers_of(const ngx_http_kvroute_srv_conf_t *up)
+{
+	const ngx_http_kvroute_server_t *facts = up->servers == NULL ? NULL :
+	    up->servers->elts;
+	const ngx_http_upstream_rr_peers_t *peers = up->upstream->peer.data;
+	ngx_uint_t i, n = 0;
+
+	for (; peers != NULL; peers = peers->next)
+		n += peers->number;
+	for (i = 0; facts != NULL && i < up->servers->nelts; i++)
+		n += known_ranks(&facts[i].told);
+	return n;
+}
+
+ngx_int_t
+kvroute_aside_prepare(ngx_conf_t *cf)
+{
+	ngx_http_kvroute_main_conf_t *main = ngx_http_kvroute_main(cf);
+	ngx_http_kvroute_srv_conf_t **ups = main->upstreams.elts;
+	ngx_uint_t i, n = 0;
+
+	for (i = 0; i < main->upstreams.nelts; i++)
+		n += workers_of(ups[i]);
+	if (n < KVROUTE_ASIDE_WORKERS)
+		return NGX_OK;
+#if (NGX_THREADS)
+	return ngx_thread_pool_add(cf, NULL) != NULL ? NGX_OK : NGX_ERROR;
+#else
+	ngx_log_error(NGX_LOG_WARN, cf->log, 0, "kvroute: this nginx has no "
+	    "threads: while a status of %ui workers is written, no request "
+	    "goes on", n);
+	return NGX_OK;
+#endif
+}
+
 #if (NGX_THREADS)
 
 enum {
@@ -172,35 +211,6 @@ aside_done(ngx_event_t *event)
 	ngx_http_run_posted_requests(c);
 }
 
-/* At most: servers may have the ranks of others. */
-static ngx_uint_t
-workers_of(const ngx_http_kvroute_srv_conf_t *up)
-{
-	const ngx_http_kvroute_server_t *facts = up->servers == NULL ? NULL :
-	    up->servers->elts;
-	const ngx_http_upstream_rr_peers_t *peers = up->upstream->peer.data;
-	ngx_uint_t i, n = 0;
-
-	for (; peers != NULL; peers = peers->next)
-		n += peers->number;
-	for (i = 0; facts != NULL && i < up->servers->nelts; i++)
-		n += known_ranks(&facts[i].told);
-	return n;
-}
-
-ngx_int_t
-kvroute_aside_prepare(ngx_conf_t *cf)
-{
-	ngx_http_kvroute_main_conf_t *main = ngx_http_kvroute_main(cf);
-	ngx_http_kvroute_srv_conf_t **ups = main->upstreams.elts;
-	ngx_uint_t i, n = 0;
-
-	for (i = 0; i < main->upstreams.nelts; i++)
-		n += workers_of(ups[i]);
-	return n < KVROUTE_ASIDE_WORKERS ||
-	    ngx_thread_pool_add(cf, NULL) != NULL ? NGX_OK : NGX_ERROR;
-}
-
 ngx_int_t
 kvroute_aside_send(ngx_http_request_t *r, const struct status *s,
     kvroute_write_pt *write, const char *type)
@@ -239,13 +249,6 @@ kvroute_aside_send(ngx_http_request_t *r, const struct status *s,
 }
 
 #else
-
-ngx_int_t
-kvroute_aside_prepare(ngx_conf_t *cf)
-{
-	(void)cf;
-	return NGX_OK;
-}
 
 ngx_int_t
 kvroute_aside_send(ngx_http_request_t *r, const struct status *s,

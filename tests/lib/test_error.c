@@ -55,6 +55,14 @@ START_TEST(sentences)
 }
 END_TEST
 
+/* Of a worker that is added again, and of a file that is to be made. */
+START_TEST(sentence_of_two_cases)
+{
+	ck_assert_str_eq(kvr_strerror(KVR_EEXIST),
+	    "It exists already: the worker, or the file.");
+}
+END_TEST
+
 Suite *suite_error(void);
 
 Suite *
@@ -65,6 +73,7 @@ suite_error(void)
 
 	tcase_add_test(t, names);
 	tcase_add_test(t, sentences);
+	tcase_add_test(t, sentence_of_two_cases);
 	suite_add_tcase(s, t);
 	return s;
 }

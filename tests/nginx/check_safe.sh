@@ -239,6 +239,16 @@ start_and_test_refuse_alike()
 	refused "path=$at/index size=900000g" 'No space left on device'
 	refused "path=/proc/index size=8m" '/proc/index'
 	is 'files made' "$(ls "$at")" "$(printf 'file\nfolder')"
+	# A region that is there, and made for other options.
+	processes=1
+	upstream_ports=$(free_port)
+	kvroute_options="path=$at/region size=8m"
+	start_nginx kvroute
+	stop_nginx
+	sum=$(cksum < "$at/region")
+	refused "path=$at/region size=9m" "$at/region"
+	refused "path=$at/region size=8m block=64" "$at/region"
+	is 'the region afterwards' "$(cksum < "$at/region")" "$sum"
 }
 
 # ---------------------------------------------------- what clients are told
@@ -353,6 +363,18 @@ comments_during_a_long_prefill()
 	settled
 }
 
+# asides_ran - asks for metrics until a thread beside the loops of nginx has run
+# for 50 ms: they do nothing else.
+asides_ran()
+{
+	status /metrics > "$work/metrics"
+	for worker in $(pgrep -P "$nginx_pid"); do
+		for thread in /proc/"$worker"/task/*; do
+			[ "${thread##*/}" = "$worker" ] || cat "$thread/stat"
+		done
+	done | awk '{ ticks += $14 + $15 } END { exit ticks < 5 }'
+}
+
 # Of 1,000 ranks: while it is written, others are answered.
 long_status_is_written_aside()
 {
@@ -366,6 +388,7 @@ long_status_is_written_aside()
 	status /json > "$work/json" || echo 'no JSON'
 	is 'workers in JSON' "$(jq '.upstreams[0].workers | length' \
 	    "$work/json")" 1000
+	until_true 60 asides_ran || echo 'no thread writes it'
 	for i in $(seq 8); do
 		curl -s -m 30 -o "$work/m.$i" \
 		    "http://127.0.0.1:$port/kvroute/metrics" &
