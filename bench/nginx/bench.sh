@@ -323,6 +323,7 @@ turns()
 
 make_bodies()
 {
+	"$build/kvroute-chats" --make-body 2000 > "$work/body2"
 	"$build/kvroute-chats" --make-body 8000 > "$work/body8"
 	for kb in 100 400 2000; do
 		"$build/kvroute-chats" --make-body "${kb}000" \
@@ -339,6 +340,19 @@ asked()
 	chats -q --format kv --pid "$pids" --body "$2" --vary --chats 16 \
 	    --requests "$3" > "$work/a" || echo "errors with $1" >&2
 	value "$work/a" cpu_us
+}
+
+# beside NAME FILE REQUESTS LIMIT - CPU time as a multiple of least_conn's.
+beside()
+{
+	i=0
+	while [ "$i" -lt $((rounds * 3)) ]; do
+		echo "$(asked least "$2" "$3") $(asked kvroute "$2" "$3")"
+		i=$((i + 1))
+	done > "$work/turns"
+	figure "$1: CPU time, kvroute / least_conn" "$(awk '
+		{ a += $1; b += $2 } END { print b / a }' "$work/turns")" \
+	    "$4" below
 }
 
 # cost NAME FILE REQUESTS - in many short turns: the machine may be half as fast
@@ -374,6 +388,9 @@ bench_cpu()
 	floor
 	cost '8 kB' "$work/body8" 8000
 	cost '400 kB' "$work/body400" 300
+	beside '2 kB' "$work/body2" 8000 1.6
+	beside '8 kB' "$work/body8" 8000 1.5
+	beside '100 kB' "$work/body100" 1000 1.4
 	stop_kept
 }
 
