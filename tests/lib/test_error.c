@@ -55,7 +55,7 @@ START_TEST(sentences)
 }
 END_TEST
 
-/* Of a worker that is added again, and of a file that is to be made. */
+/* Workers and files share it. */
 START_TEST(sentence_of_two_cases)
 {
 	ck_assert_str_eq(kvr_strerror(KVR_EEXIST),
