@@ -646,49 +646,6 @@ START_TEST(locked_status)
 }
 END_TEST
 
-/* The engine has two ranks. */
-static int64_t
-rank_try(struct kvh *h, unsigned i)
-{
-	char tenant[32], text[32];
-	const char *name;
-	struct kvh_call *c;
-	int32_t rank = -1;
-	size_t n;
-
-	(void)snprintf(tenant, sizeof(tenant), "x-tenant: t%u\n", i);
-	(void)snprintf(text, sizeof(text), "request %u ", i);
-	c = bed_request(h, CHAT, tenant, bed_chat(text, 2000, ""), NOW);
-	ck_assert_int_eq(kvh_pick(c, NOW, NULL), 0);
-	ck_assert_int_eq(kvh_target(c, 0, &name, &n, &rank), 0);
-	(void)bed_answer(c, rank < 2 ? 200 : 400, "application/json",
-	    rank < 2 ? bed_json : "{}", 0, NOW);
-	kvh_call_free(c);
-	return rank;
-}
-
-START_TEST(ranks_that_the_engine_lacks_are_left)
-{
-	struct kvh *h = bed_pool("scope=x-tenant", 0);
-	unsigned i, refused = 0;
-
-	ck_assert_int_eq(bed_server(h, "e", "ranks=4"), 0);
-	for (i = 0; i < 60; i++)
-		refused += rank_try(h, i) >= 2;
-	ck_assert_uint_ge(refused, 4);
-	for (; i < 80; i++)
-		ck_assert_int_lt(rank_try(h, i), 2);
-	/* The operator has them up: they are tried again. */
-	ck_assert_int_eq(bed_server(h, "e", "ranks=4"), 0);
-	for (refused = 0; i < 140; i++)
-		refused += rank_try(h, i) >= 2;
-	ck_assert_uint_ge(refused, 4);
-	for (; i < 160; i++)
-		ck_assert_int_lt(rank_try(h, i), 2);
-	kvh_free(h);
-}
-END_TEST
-
 Suite *suite_pool_fleet(void);
 
 Suite *
@@ -715,7 +672,6 @@ suite_pool_fleet(void)
 	tcase_add_test(t, locked);
 	tcase_add_test(t, locked_often);
 	tcase_add_test(t, locked_status);
-	tcase_add_test(t, ranks_that_the_engine_lacks_are_left);
 	suite_add_tcase(s, t);
 	return s;
 }

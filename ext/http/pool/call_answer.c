@@ -145,7 +145,6 @@ kvh_response(struct kvh_call *c, uint32_t status, const char *type,
 	if (c->asked)
 		(void)shared_usage_answered(c->h->fleet.shared, status,
 		    c->now / SECOND);
-	rank_answered(c);
 	if (status > 0 && status < 400)
 		head_take(c, type, type_len, coding_len > 0 &&
 		    !text_is(coding, coding_len, "identity"));

@@ -3,7 +3,6 @@
 #include "pool_gray.h"
 
 #include "judge.h"
-#include "lacking.h"
 
 /* By the blocks of the prompt and its length. */
 static uint64_t
@@ -17,16 +16,6 @@ digest_of(struct kvr_prompt *p)
 	    &of[0]) != KVR_OK)
 		return 0;
 	of[1] = info.units;
-	return shared_key(of, sizeof(of));
-}
-
-static uint64_t
-client_of(const struct kvh_call *c)
-{
-	uint64_t of[2];
-
-	of[0] = shared_key(c->client.bytes, c->client.length);
-	of[1] = shared_key(c->scope.bytes, c->scope.length);
 	return shared_key(of, sizeof(of));
 }
 
@@ -61,23 +50,6 @@ gray_accepted(struct kvh_call *c)
 }
 
 void
-rank_answered(struct kvh_call *c)
-{
-	struct fleet *f = &c->h->fleet;
-	const struct call_target *to = &c->target[0];
-	const uint32_t rank = (uint32_t)to->rank;
-
-	if (c->n_targets == 0 || to->rank < 0)
-		return;
-	pool_lock(c->h);
-	if (!to->server->gone && lacking_answered(f, to->server->at, rank,
-	    c->status))
-		lacking_refused(f, to->server->at, rank, digest_of(c->prompt),
-		    client_of(c), NULL);
-	pool_unlock(c->h);
-}
-
-void
 gray_progress(struct kvh_call *c)
 {
 	uint64_t events;
@@ -91,6 +63,16 @@ gray_progress(struct kvh_call *c)
 	evidence_progress(&c->h->fleet, &c->evidence, events, c->worker,
 	    c->now, NULL);
 	pool_unlock(c->h);
+}
+
+static uint64_t
+client_of(const struct kvh_call *c)
+{
+	uint64_t of[2];
+
+	of[0] = shared_key(c->client.bytes, c->client.length);
+	of[1] = shared_key(c->scope.bytes, c->scope.length);
+	return shared_key(of, sizeof(of));
 }
 
 void

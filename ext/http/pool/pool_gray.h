@@ -9,8 +9,6 @@
 void gray_sent(struct kvh_call *c);
 /* A head with a status below 300 has come. */
 void gray_accepted(struct kvh_call *c);
-/* A head has come: ranks that refuse all are drained; see lacking.h. */
-void rank_answered(struct kvh_call *c);
 /* More of a stream has come. */
 void gray_progress(struct kvh_call *c);
 /* The try has ended; the evidence has how. */

@@ -8,7 +8,6 @@
 #include "capacities.h"
 #include "health.h"
 #include "judge.h"
-#include "lacking.h"
 #include "members.h"
 #include "roles.h"
 
@@ -455,17 +454,6 @@ server_end(struct kvh *h, const char *name, size_t n)
 
 /* ------------------------------------------------------------------ all --- */
 
-/* All ranks are in the state of the server: earlier refusals do not count. */
-static void
-ranks_known(struct kvh *h, const char *name, size_t n, uint32_t ranks)
-{
-	const uint64_t key = shared_key(name, n);
-	uint32_t rank;
-
-	for (rank = 0; rank < ranks; rank++)
-		lacking_forget(&h->fleet, key, rank);
-}
-
 int
 server_put(struct kvh *h, const char *name, size_t n, const char *text,
     size_t length, size_t *bad)
@@ -495,10 +483,8 @@ server_put(struct kvh *h, const char *name, size_t n, const char *text,
 	if (ids == NULL)
 		return KVR_ENOMEM;
 	error = workers_put(h, name, n, &facts, ids);
-	if (error == KVR_OK) {
-		ranks_known(h, name, n, facts.told.ranks);
+	if (error == KVR_OK)
 		return server_install(h, name, n, &facts, ids, named);
-	}
 	free(ids);
 	return error;
 }
