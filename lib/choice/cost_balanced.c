@@ -8,7 +8,8 @@
  *	load      requests that run there; or, if that is more, the prompts that
  *	          run there, in prompts of mean length
  *	mean      tokens of a prompt, over the running ones and this one
- *	pressure  2 * hits^2 * inserted / mean inserted, see pressure.c
+ *	pressure  2 * reuse * inserted / mean inserted, see pressure.c;
+ *	          reuse is hits^2, and at least the lesser of hits and 0.06
  *	pace      seconds that a token takes to prefill there, see rate.c
  *
  *	cost = pace * (booked + new * (1 + pressure)
@@ -22,7 +23,9 @@
  *
  * New tokens drive as many out of a full cache. The old ones would have been
  * wanted as likely as tokens of this traffic are found; and where many come in,
- * the new ones are soon gone, too.
+ * the new ones are soon gone, too. This counts a little even if little is found:
+ * else one worker that has a short beginning of all prompts, and is free again
+ * at each request, would get all of them.
  *
  * LOAD is the scarcer of two things that requests share: steps, or memory.
  * Requests are counted, and not the distinct blocks that they share: a hundred
@@ -56,7 +59,8 @@
 #include "set.h"
 #include "settle.h"
 
-#define PRESSURE 2.0   /* times hits^2 */
+#define PRESSURE 2.0   /* times the reuse of this traffic, */
+#define REUSE_LEAST 0.06 /* if so much is found */
 #define LOAD 0.25      /* of the delay of running requests */
 #define ANSWER 0.2     /* of a mean prompt: the share of its answer */
 #define OBSERVED_LEAST 0.1 /* requests; the last is a while ago */
@@ -163,15 +167,18 @@ common_behind(const struct question *q, double held)
 void
 balanced_begin(struct question *q)
 {
-	double hits = pressure_hits(q->k);
+	double hits = pressure_hits(q->k), reuse = hits * hits;
+	double least = hits < REUSE_LEAST ? hits : REUSE_LEAST;
 	struct fleet f;
 
 	q->observed = observed_left(q->k, q->now);
 	f = bound_fleet(q);
 	q->mean = (f.reading + (double)q->tokens) / (f.requests + 1);
 	q->per_mean = 1 / q->mean;
+	if (reuse < least)
+		reuse = least;
 	q->pressure = f.inserted > 0
-	    ? PRESSURE * hits * hits * q->eligible / f.inserted : 0;
+	    ? PRESSURE * reuse * q->eligible / f.inserted : 0;
 	find_common(q, f.requests);
 	q->wait = f.wait;
 	bound_find(q, &f);

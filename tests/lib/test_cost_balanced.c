@@ -202,7 +202,8 @@ load_on(const struct kvr_candidate *c)
 static double
 pressure_on(const struct kvr_candidate *c)
 {
-	return fleet.inserted > 0 ? 2 * fleet.hits * fleet.hits *
+	return fleet.inserted > 0 ? 2 * fmax(fleet.hits * fleet.hits,
+	    fmin(fleet.hits, 0.06)) *
 	    pressure_inserted(k, id_slot(c->worker)) /
 	    (fleet.inserted / fleet.workers) : 0;
 }

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * test_readme_load.c - the short program of README.md and examples/route.c that
- * only calls kvr_route and kvr_observe: no worker is forgotten or overrun,
- * whatever the prompts share.
+ * test_readme_load.c - the program of README.md and examples/route.c, one
+ * request after the other, and its short form that only calls kvr_route and
+ * kvr_observe: no worker is forgotten or overrun, whatever the prompts share.
  */
 #include <kvroute.h>
 
 #include "test.h"
 
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,6 +23,7 @@ static struct kvr *k;
 static struct kvr_prompt *p;
 static uint64_t id[FLEET];
 static uint32_t workers, asked[FLEET], sent;
+static bool leases; /* or observed */
 
 static void
 add_worker(void)
@@ -44,6 +46,7 @@ begin(uint32_t fleet)
 	ck_assert_int_eq(kvr_new(&o, &k), KVR_OK);
 	ck_assert_int_eq(kvr_prompt_new(k, &p), KVR_OK);
 	sent = workers = 0;
+	leases = false;
 	while (workers < fleet)
 		add_worker();
 }
@@ -56,9 +59,26 @@ end(void)
 	kvr_free(k);
 }
 
-/* Sends one request; it shares so many blocks with all others. */
-static void
-turn(uint32_t shared)
+/* The lease has ended when the next one begins. */
+static bool
+lease_one(struct kvr_decision *d, int64_t now)
+{
+	return kvr_lease_open(k, p, NULL, now, d) == KVR_OK &&
+	    kvr_lease_commit(k, d->lease, now, 0) == KVR_OK &&
+	    kvr_lease_first_token(k, d->lease, now + 1000000, 0) == KVR_OK &&
+	    kvr_lease_finish(k, d->lease, NULL, now + 2000000, 0) == KVR_OK;
+}
+
+static bool
+observe_one(struct kvr_decision *d, int64_t now)
+{
+	return kvr_route(k, p, NULL, now, d) == KVR_OK &&
+	    kvr_observe(k, p, d->worker, now, 0, NULL) == KVR_OK;
+}
+
+/* Sends a prompt; the tokens from `shared` blocks on are those of `own`. */
+static uint32_t
+send_prompt(uint32_t shared, uint32_t own)
 {
 	struct kvr_decision d = { .size = sizeof(d) };
 	int64_t now = (int64_t)sent * APART;
@@ -66,17 +86,16 @@ turn(uint32_t shared)
 
 	for (i = 0; i < TOKENS; i++)
 		token[i] = i < shared * BLOCK_OF ? i
-		    : UINT32_C(0x80000000) + sent;
+		    : UINT32_C(0x80000000) + own;
 	sent++;
 	if (kvr_prompt_set_tokens(p, NULL, token, TOKENS) != KVR_OK ||
-	    kvr_route(k, p, NULL, now, &d) != KVR_OK ||
-	    kvr_observe(k, p, d.worker, now, 0, NULL) != KVR_OK)
+	    !(leases ? lease_one : observe_one)(&d, now))
 		ck_abort_msg("request %u", sent);
 	for (i = 0; i < workers && id[i] != d.worker; i++)
 		continue;
 	if (i == workers)
 		ck_abort_msg("an unknown worker");
-	asked[i]++;
+	return i;
 }
 
 static void
@@ -84,7 +103,7 @@ turns(uint32_t n, uint32_t shared)
 {
 	memset(asked, 0, sizeof(asked));
 	for (; n > 0; n--)
-		turn(shared);
+		asked[send_prompt(shared, sent)]++;
 }
 
 static const uint32_t shares[] = { 0, 1, 4, 200 };
@@ -118,6 +137,47 @@ START_TEST(a_worker_that_joins_gets_its_share)
 }
 END_TEST
 
+/* The same of leases, of which none runs when the next request is routed. */
+static const uint32_t fleets[] = { 4, 8, 16 };
+static const uint32_t begins[] = { 0, 1, 4, 16 };
+enum { LEASES = 12 };
+
+START_TEST(leases_are_spread)
+{
+	uint32_t fleet = fleets[_i % 3], shared = begins[_i / 3], i;
+
+	begin(fleet);
+	leases = true;
+	turns(REQUESTS, shared);
+	for (i = 0; i < fleet; i++)
+		ck_assert_msg(asked[i] * fleet <= REQUESTS * 3 / 2,
+		    "%u shared blocks, %u workers: %u of %u requests", shared,
+		    fleet, asked[i], REQUESTS);
+	add_worker();
+	turns(MINUTE, shared);
+	ck_assert_msg(asked[fleet] * (fleet + 1) * 2 >= MINUTE &&
+	    asked[fleet] * (fleet + 1) <= MINUTE * 3 / 2,
+	    "%u shared blocks, %u workers and one: %u of %u requests", shared,
+	    fleet, asked[fleet], MINUTE);
+	end();
+}
+END_TEST
+
+/* A chat's turn goes where 60 % of it is, though all begin with the same. */
+START_TEST(a_chat_stays)
+{
+	uint32_t chat;
+
+	begin(fleets[_i]);
+	leases = true;
+	turns(REQUESTS, 4);
+	chat = send_prompt(200, 0);
+	turns(REQUESTS, 4);
+	ck_assert_uint_eq(send_prompt(120, sent), chat);
+	end();
+}
+END_TEST
+
 Suite *suite_readme_load(void);
 
 Suite *
@@ -128,6 +188,8 @@ suite_readme_load(void)
 
 	tcase_add_loop_test(t, no_worker_is_overrun, 0, 8);
 	tcase_add_loop_test(t, a_worker_that_joins_gets_its_share, 0, 8);
+	tcase_add_loop_test(t, leases_are_spread, 0, LEASES);
+	tcase_add_loop_test(t, a_chat_stays, 0, 3);
 	suite_add_tcase(s, t);
 	return s;
 }
