@@ -76,7 +76,7 @@ observe_one(struct kvr_decision *d, int64_t now)
 	    kvr_observe(k, p, d->worker, now, 0, NULL) == KVR_OK;
 }
 
-/* Sends a prompt; the tokens from `shared` blocks on are those of `own`. */
+/* Sends a prompt; its tokens behind the shared blocks depend on `own`. */
 static uint32_t
 send_prompt(uint32_t shared, uint32_t own)
 {
@@ -137,7 +137,7 @@ START_TEST(a_worker_that_joins_gets_its_share)
 }
 END_TEST
 
-/* The same of leases, of which none runs when the next request is routed. */
+/* Each lease has ended when the next request is routed. */
 static const uint32_t fleets[] = { 4, 8, 16 };
 static const uint32_t begins[] = { 0, 1, 4, 16 };
 enum { LEASES = 12 };
@@ -163,7 +163,7 @@ START_TEST(leases_are_spread)
 }
 END_TEST
 
-/* A chat's turn goes where 60 % of it is, though all begin with the same. */
+/* A chat's turn goes to the worker that has 60 % of it. */
 START_TEST(a_chat_stays)
 {
 	uint32_t chat;
