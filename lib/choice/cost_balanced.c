@@ -23,9 +23,9 @@
  *
  * New tokens drive as many out of a full cache. The old ones would have been
  * wanted as likely as tokens of this traffic are found; and where many come in,
- * the new ones are soon gone, too. This counts a little even if little is found:
- * else one worker that has a short beginning of all prompts, and is free again
- * at each request, would get all of them.
+ * the new ones are soon gone, too. This counts a little even if little is
+ * found: else one worker that has a short beginning of all prompts, and is free
+ * again at each request, would get all of them.
  *
  * LOAD is the scarcer of two things that requests share: steps, or memory.
  * Requests are counted, and not the distinct blocks that they share: a hundred
