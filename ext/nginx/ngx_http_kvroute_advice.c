@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * ngx_http_kvroute_advice.c - warns at start about what is missing, with the
- * directive to add: a line for each upstream and directive.
+ * ngx_http_kvroute_advice.c - warns at start about missing directives, with the
+ * line to add: a line for each upstream and directive.
  *
- * nginx has no way to read the directives of another module. Its table of
- * commands names the field of each, and so does this:
+ * nginx has no way to read the directives of another module. The module's table
+ * of commands has the field of each, and is read so:
  *
  *   module "ngx_http_upstream_keepalive_module"
  *     command "keepalive_timeout" --> offset --> field of its configuration

@@ -9,7 +9,7 @@
  *
  * If usage was requested on behalf of the client, the chunk that carries it is
  * removed. Only then are bytes held back: those of an incomplete event, until
- * it is clear what the event is.
+ * the kind of the event is clear.
  */
 #include "ngx_http_kvroute_answer.h"
 
@@ -165,7 +165,7 @@ chain_read(ngx_http_kvroute_ctx_t *ctx, ngx_chain_t *in)
 
 /* ---------------------------------------------------------------- strip --- */
 
-/* Appends bytes of ours to what has been passed on. */
+/* Appends bytes of ours to those that have been passed on. */
 static ngx_int_t
 out_add(ngx_http_kvroute_ctx_t *ctx, ngx_chain_t ***last, const void *bytes,
     size_t n)
@@ -244,7 +244,7 @@ buf_strip(ngx_http_kvroute_ctx_t *ctx, ngx_chain_t ***last, ngx_buf_t *b)
 	left = passing_strip(&ctx->passing, ctx->up->fleet.shared, b->pos, n,
 	    room);
 	if (held > 0 || left != n) {
-		/* b is consumed: what is left of it is passed as a copy */
+		/* b is consumed: its rest is passed as a copy */
 		b->pos = b->last;
 		if (left > 0)
 			rc = out_add(ctx, last, room, left);
@@ -253,7 +253,7 @@ buf_strip(ngx_http_kvroute_ctx_t *ctx, ngx_chain_t ***last, ngx_buf_t *b)
 	return rc;
 }
 
-/* At the end of the response, passes what was held back. */
+/* At the end of the response, passes the bytes held back. */
 static ngx_int_t
 tail_strip(ngx_http_kvroute_ctx_t *ctx, ngx_chain_t ***last)
 {
@@ -386,8 +386,8 @@ body_filter(ngx_http_request_t *r, ngx_chain_t *in)
  *   afterwards              [ ... lua  kvroute  copy ... ]   we come first
  *
  * nginx puts each such module before the copy filter, which reads files into
- * memory for all filters after it, so the module loaded last comes first. That
- * one is ours now, in any order of load_module. Only a directive may do this:
+ * memory for all filters after it, so the module loaded last comes first. Ours
+ * takes that place, in any order of load_module. Only a directive may do this:
  * while nginx calls one it is in no loop over the array, except for the search
  * that has just found the directive.
  */

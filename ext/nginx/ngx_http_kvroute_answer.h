@@ -8,7 +8,7 @@
 
 #include "ngx_http_kvroute_conf.h"
 
-/* Of a directive: our filters are the first of all modules that were loaded. */
+/* For a directive: makes our filters the first of all loaded modules. */
 char *ngx_http_kvroute_filters_order(ngx_conf_t *cf);
 void ngx_http_kvroute_filters_add(void);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * ngx_http_kvroute_args.c - what a request to a status location asks about.
+ * ngx_http_kvroute_args.c - the question of a request to a status location.
  */
 #include "ngx_http_kvroute_args.h"
 

@@ -9,7 +9,7 @@
 ngx_str_t kvroute_argument(ngx_http_request_t *r, const char *name);
 bool kvroute_is(const ngx_str_t *text, const char *word);
 
-/* The requested upstreams; n == 0: there is none of that name. */
+/* The requested upstreams; n == 0: no upstream has that name. */
 typedef struct {
 	ngx_http_kvroute_srv_conf_t **at;
 	ngx_uint_t n;

@@ -31,7 +31,7 @@ ngx_http_kvroute_request_make(ngx_http_kvroute_ctx_t *ctx,
 	request->flags = KVR_NOWAIT |
 	    (ctx->facts.stream ? 0 : KVR_NO_FIRST_TOKEN);
 	request->share = ngx_http_kvroute_share_of(ctx);
-	/* A probe says nothing of where its session is. */
+	/* A probe is no evidence of where its session is. */
 	if (ctx->keeps.session == 0 || ctx->probe)
 		return;
 	request->affinity = ctx->keeps.session;
@@ -122,8 +122,8 @@ shadow_count(ngx_http_kvroute_ctx_t *ctx, const struct kvr_decision *taken)
 }
 
 /*
- * Books the request on the worker that was used. Which of an engine's ranks
- * that was, it does not tell: the best of them, as if it had been asked for.
+ * Books the request on the worker that was used. The engine does not report its
+ * rank: the best of them, as if it had been asked for.
  */
 static int
 taken_open(ngx_http_kvroute_ctx_t *ctx, struct kvr_prompt *prompt, int64_t now,
@@ -208,7 +208,7 @@ prompt_observe(ngx_http_kvroute_ctx_t *ctx, ngx_uint_t i)
 
 /*
  * The engine has the prompt, so the next turn will find it there. If it chose
- * the rank, it does not tell which.
+ * the rank, that is unknown.
  */
 void
 ngx_http_kvroute_late_book(ngx_http_kvroute_ctx_t *ctx, int64_t now)

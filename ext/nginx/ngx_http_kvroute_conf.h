@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * ngx_http_kvroute_conf.h - what is configured, and what a process has of it.
+ * ngx_http_kvroute_conf.h - the configuration, and the state of a process.
  *
  * Each file has a header and calls only files above its own line. Only the
- * module's symbol is used by all: by it nginx finds what is configured.
+ * module's symbol is used by all: by it nginx finds the configuration.
  *
  *   conf, ctx              types: configured, of a request
  *   find                   headers, lines and modules by name
@@ -17,13 +17,13 @@
  *   try                    the servers that were tried
  *   who                    digests of the prompt and the client
  *   read ranks             bodies in turns; headers of a choice
- *   poll                   what engines are asked for
+ *   poll                   questions to engines
  *   args                   a question of status
  *
  *   health                 gray servers
- *   early salt trace       before the choice; what replay(1) reads
+ *   early salt trace       before the choice; the input of replay(1)
  *
- *   body                   what was read -> prompt
+ *   body                   text -> prompt
  *   end                    finish or abort, also while the lock is held
  *   follow zone variables  peers that come and go; the region's memory; logs
  *
@@ -33,7 +33,7 @@
  *   show explain           JSON, metrics, page
  *
  *   refuse comment         errors with a sentence; long prefills
- *   queue session status   what waits; sessions and their state; orders
+ *   queue session status   the line; sessions and their state; orders
  *   take answer region     nginx's balancer; response filters; processes
  *   peer                   the life of a request, as kvr_lease(3) draws it
  *   advice                 lines that are missing
@@ -114,7 +114,7 @@ struct ngx_http_kvroute_srv_conf_s {
 	bool parted;            /* one of them has a role */
 	ngx_str_t poll_path;
 	ngx_msec_t queue_timeout;
-	/* its servers, and what is shared of them */
+	/* its servers, and their shared state */
 	struct fleet fleet;
 	/* in the zone */
 	ngx_shm_zone_t *zone;
@@ -129,7 +129,7 @@ struct ngx_http_kvroute_srv_conf_s {
 	} owners;
 	ngx_http_kvroute_address_t *addresses; /* of peers */
 	struct {                /* peers that come and go, see follow.c */
-		ngx_uint_t generation; /* of those in the fleet */
+		ngx_uint_t generation; /* that the fleet has */
 		struct members members;
 	} follow;
 	struct writes writes;
@@ -205,7 +205,7 @@ struct ngx_http_kvroute_loc_conf_s {
 
 extern ngx_module_t ngx_http_upstream_kvroute_module;
 
-/* Of the location of a request; of the configuration that is read. */
+/* The location of a request; the configuration that is read. */
 #define ngx_http_kvroute_loc(r) ((ngx_http_kvroute_loc_conf_t *) \
 	ngx_http_get_module_loc_conf(r, ngx_http_upstream_kvroute_module))
 #define ngx_http_kvroute_main(cf) ((ngx_http_kvroute_main_conf_t *) \

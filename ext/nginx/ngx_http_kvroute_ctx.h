@@ -14,7 +14,7 @@
 #include "trace_line.h"
 #include "waits.h"
 
-/* How a request waits for a server, and what its balancer knew before. */
+/* How a request waits for a server, and the peers of its first try. */
 typedef struct {
 	struct wait turn;
 	ngx_queue_t young;      /* its place in `fresh`, while it is */
@@ -26,7 +26,7 @@ typedef struct {
 	ngx_connection_t *hold; /* the placeholder, or NULL */
 	ngx_event_t over;
 	int64_t began;
-	uint64_t ns;            /* that it has waited, all told */
+	uint64_t ns;            /* that it has waited, in sum */
 	ngx_err_t error;        /* why it could not connect then */
 } ngx_http_kvroute_wait_t;
 
@@ -57,11 +57,11 @@ struct ngx_http_kvroute_ctx_s {
 	enum reason reason;
 	uint32_t affinity;      /* enum kvr_affinity_outcome */
 	uint64_t lease;
-	bool missed;            /* there is none, and the prompt is to be */
+	bool missed;            /* it has none, and the prompt is to be */
 	                        /* recorded once it is accepted, */
 	bool late;              /* which was done */
 	uint64_t worker;
-	ngx_int_t rank;         /* that the engine is told; -1: none */
+	ngx_int_t rank;         /* in the header; -1: no header */
 	ngx_buf_t *rank_head;   /* of the request, or NULL; its line belongs */
 	u_char *rank_at;        /* here, and this follows: see ranks.c */
 	ngx_str_t rank_rest;
@@ -73,7 +73,7 @@ struct ngx_http_kvroute_ctx_s {
 	} again;
 	struct {                /* elsewhere, of the prompt */
 		uint64_t lease;
-		ngx_str_t name; /* of the server; empty: there is none */
+		ngx_str_t name; /* of the server; empty: not set */
 	} prefill;
 	/* of the response */
 	struct passing passing;

@@ -11,14 +11,13 @@
  * nginx runs the handlers of a phase from the last that was registered to the
  * first. Modules of its own are registered before those that are loaded.
  *
- * A prompt is hashed for one index, and which one that is depends on the model,
- * which may stand at the end of the body. So the text of the prompt is held,
- * and hashed at the choice: JSON is read once. The reader of read.c does it, a
- * long body in turns, for an upstream of ours that lends it its spares.
+ * A prompt is hashed for one index, and the index depends on the model, which
+ * may stand at the end of the body. So the text of the prompt is held, and
+ * hashed at the choice: JSON is read once. The reader of read.c does it, a long
+ * body in turns, for an upstream of ours that lends it its spares.
  *
- * What is known stays known: a request that is redirected within nginx has its
- * variables, and its body is not read again. Subrequests have those of the
- * request.
+ * Facts stay: a request that is redirected within nginx has its variables, and
+ * its body is not read again. Subrequests have the variables of the request.
  */
 #include "ngx_http_kvroute_early.h"
 
@@ -148,7 +147,7 @@ preaccess_handler(ngx_http_request_t *r)
 	early_t *early;
 	ngx_int_t rc;
 
-	/* Of an error page nothing is read that was not before. */
+	/* An error page reads nothing that was not read before. */
 	if (!loc->early || r != r->main || r->error_page || r->err_status > 0)
 		return NGX_DECLINED;
 	/* Another module takes it as it comes: it would be a part. */

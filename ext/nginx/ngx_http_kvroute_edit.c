@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * ngx_http_kvroute_edit.c - the changes to what is sent to the engine.
+ * ngx_http_kvroute_edit.c - the changes to the request that the engine gets.
  *
- * WHAT IS CHANGED, and only in the proxy module's own copy, never in what the
- * client sent:
+ * THE CHANGES are made in the proxy module's own copy, never in the bytes of
+ * the client:
  *
  *   Accept-Encoding: gzip     ->  Accept-Encoding: identity feedback is on
  *   {... "stream":true ...}   ->  {... ,"stream_options":{"include_usage":
@@ -11,8 +11,8 @@
  *   Content-Length: 99        ->  Content-Length: 138       on and was not
  *                                                           requested
  *
- * usage_ask.h has where that goes. What precedes the insertion stays where it
- * is, in memory or in a file. What is behind it in a file is read into memory,
+ * usage_ask.h has the place of the insertion. Bytes ahead of it stay where they
+ * are, in memory or in a file. Bytes behind it in a file are read into memory,
  * because nginx begins the file anew at each try; if that is much, usage is not
  * asked for.
  */
@@ -55,7 +55,7 @@ head_make(ngx_pool_t *pool, ngx_buf_t *head, off_t length)
 	if (length >= 0)
 		b->last = ngx_sprintf(b->last, "Content-Length: %O\r\n",
 		    length);
-	/* The empty line, and what follows it. */
+	/* The empty line, and the bytes behind it. */
 	b->last = ngx_cpymem(b->last, p, (size_t)(head->last - p));
 	return b;
 }
@@ -234,7 +234,7 @@ wants_usage(ngx_http_kvroute_ctx_t *ctx, ngx_http_kvroute_loc_conf_t *loc,
 	    shared_usage_asks(ctx->up->fleet.shared, ngx_time());
 }
 
-/* Its first line ends in HTTP/1.0 or HTTP/1.1: HTTP/2 has frames. */
+/* The first line ends in HTTP/1.0 or HTTP/1.1: HTTP/2 has frames. */
 static bool
 is_http1(const ngx_buf_t *head)
 {

@@ -7,7 +7,7 @@
 
 /* Is the request nginx's proxy module's, with the whole head in memory? */
 bool ngx_http_kvroute_request_editable(ngx_http_request_t *r);
-/* Edits what is sent to the engine, as feedback requires. */
+/* Edits the request to the engine, as feedback requires. */
 ngx_int_t ngx_http_kvroute_request_edit(ngx_http_kvroute_ctx_t *ctx);
 /* The engine answers with this status. */
 void ngx_http_kvroute_asked(ngx_http_kvroute_ctx_t *ctx, ngx_uint_t status);

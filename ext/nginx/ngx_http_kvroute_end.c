@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * ngx_http_kvroute_end.c - how a request ended, and what the engine reported.
+ * ngx_http_kvroute_end.c - how a request ended, and the report of the engine.
  *
  * If the region's lock is held, the write is queued and retried every few
  * milliseconds: a lease that is not ended would count as load until it expires.

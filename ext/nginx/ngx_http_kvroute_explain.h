@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* ngx_http_kvroute_explain.h - what the library makes of a body. */
+/* ngx_http_kvroute_explain.h - the library's reading of a body. */
 #ifndef NGX_HTTP_KVROUTE_EXPLAIN_H
 #define NGX_HTTP_KVROUTE_EXPLAIN_H
 

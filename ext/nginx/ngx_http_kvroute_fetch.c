@@ -62,7 +62,7 @@ on_deadline(ngx_event_t *event)
 
 /* ------------------------------------------------------------ responses --- */
 
-/* What has come of the response, or its end if n is 0. */
+/* A piece of the response, or its end if n is 0. */
 static enum errand_state
 piece_read(fetch_t *fetch, const u_char *bytes, size_t n)
 {
@@ -164,7 +164,7 @@ on_write(ngx_event_t *event)
 		fetch_fail(fetch, "the connection is broken");
 }
 
-/* Its address is that of the server now; false: it is not among them. */
+/* Takes the server's address of now; false: it is not among them. */
 static bool
 peer_set(const fetch_t *fetch, ngx_peer_connection_t *pc)
 {

@@ -22,7 +22,7 @@ void ngx_http_kvroute_fetch(ngx_http_kvroute_srv_conf_t *up,
     struct errand *errand);
 /* Closes all that is open of it; again is no error. */
 void ngx_http_kvroute_fetch_leave(struct errand *errand);
-/* That, and it is to be freed. */
+/* The same, and it is to be freed. */
 void ngx_http_kvroute_fetch_free(struct errand *errand);
 
 #endif

@@ -6,14 +6,14 @@
 #include "ngx_http_kvroute_conf.h"
 
 bool ngx_http_kvroute_same(const ngx_str_t *a, const ngx_str_t *b);
-/* Of the client's request; NULL: there is none. */
+/* A header of the client's request; NULL: not found. */
 ngx_table_elt_t *ngx_http_kvroute_header(ngx_http_request_t *r,
     const char *name);
 /* The end of the line at p, including its CRLF; is it the header's? */
 u_char *ngx_http_kvroute_line_end(u_char *p, u_char *last);
 bool ngx_http_kvroute_line_is(const u_char *p, const u_char *end,
     const char *name);
-/* Its place in the list; at the NULL at the end: this nginx has none. */
+/* The place in the list; at the NULL at the end: this nginx lacks it. */
 ngx_uint_t ngx_http_kvroute_module_find(ngx_module_t **modules,
     const char *name);
 

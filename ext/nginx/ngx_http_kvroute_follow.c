@@ -118,7 +118,7 @@ peers_copy(ngx_http_kvroute_srv_conf_t *up,
 	return peer == NULL;
 }
 
-/* Of both groups. NGX_AGAIN: they have grown. */
+/* Reads both groups. NGX_AGAIN: they have grown. */
 static ngx_int_t
 list_read(ngx_http_kvroute_srv_conf_t *up, list_t *list, ngx_log_t *log)
 {
@@ -236,7 +236,7 @@ ngx_http_kvroute_peers_changed(const ngx_http_kvroute_srv_conf_t *up)
 	return up->follow.generation != generation_of(up);
 }
 
-/* Without memory what was known stays, and the next look tries again. */
+/* Without memory the old list stays, and the next look tries again. */
 void
 ngx_http_kvroute_peers_follow(ngx_http_kvroute_srv_conf_t *up, ngx_log_t *log)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * ngx_http_kvroute_health.c - engines that are gray, that break off, and that
- * warm up: evidence.h and judge.h, with what nginx knows of a request.
+ * warm up: evidence.h and judge.h, fed with nginx's facts of a request.
  *
  *   peer.get     judge.h holds servers back; a request may be a probe
  *   peer.free    did it fail? broken off after its headers: nginx counts it
@@ -146,10 +146,10 @@ broke_off(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc)
 }
 
 /*
- * What nginx is to count of the request that has ended. The last server that
- * is usable does not become unusable, and none does by one prompt that no
- * server can answer: where gray servers are judged, a status is evidence for
- * that, and not for nginx.
+ * The outcome that nginx is to count for the request that has ended. The last
+ * server that is usable does not become unusable, and none does by one prompt
+ * that no server can answer: where gray servers are judged, a status is
+ * evidence for that, and not for nginx.
  */
 ngx_uint_t
 ngx_http_kvroute_health_free(ngx_http_kvroute_ctx_t *ctx,

@@ -5,7 +5,7 @@
 
 #include "ngx_http_kvroute_conf.h"
 
-/* Of the master, before the processes begin. */
+/* For the master, before the processes begin. */
 void ngx_http_kvroute_health_prepare(ngx_http_kvroute_srv_conf_t *up,
     ngx_log_t *log);
 /* For a choice: some servers are held back. */
@@ -19,7 +19,7 @@ void ngx_http_kvroute_health_sent(ngx_http_kvroute_ctx_t *ctx, ngx_uint_t i,
 /* ctx->answer has read more of a stream. */
 void ngx_http_kvroute_health_progress(ngx_http_kvroute_ctx_t *ctx);
 void ngx_http_kvroute_health_accepted(ngx_http_kvroute_ctx_t *ctx);
-/* The state that nginx is to be told of the peer that is given back. */
+/* The state that nginx gets for the peer that is given back. */
 ngx_uint_t ngx_http_kvroute_health_free(ngx_http_kvroute_ctx_t *ctx,
     ngx_peer_connection_t *pc, ngx_uint_t state);
 void ngx_http_kvroute_health_end(ngx_http_kvroute_ctx_t *ctx, bool taken);

@@ -9,8 +9,8 @@
 #include "ngx_http_kvroute_conf.h"
 
 /*
- * All 0 but for its first member, which is the request. The cleanup tells
- * structs of one request apart. NULL: no memory.
+ * All 0 but for its first member, which is the request. Structs of one request
+ * differ by their cleanup. NULL: no memory.
  */
 void *ngx_http_kvroute_kept_make(ngx_http_request_t *r,
     ngx_pool_cleanup_pt cleanup, size_t size);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * ngx_http_kvroute_look.c - the peers as they are now, for a choice: what nginx
- * says of them; members.h has the ids of their workers.
+ * ngx_http_kvroute_look.c - the peers as they are now, for a choice: their
+ * states in nginx; members.h has the ids of their workers.
  */
 #include "ngx_http_kvroute_look.h"
 

@@ -7,7 +7,7 @@
 
 /* Updates fleet.known for the choice of this request. */
 void ngx_http_kvroute_peers_look(ngx_http_kvroute_ctx_t *ctx);
-/* The same of what is usable or full, for a request that has tried none. */
+/* The same for usable or full peers, for a request without tries. */
 void ngx_http_kvroute_room_look(ngx_http_kvroute_srv_conf_t *up);
 
 #endif

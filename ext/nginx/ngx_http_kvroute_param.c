@@ -63,7 +63,7 @@ static const char *const modes[WORDS] = {
 
 static special_pt zone_read, file_read, secret_read, path_read;
 
-/* The type of a field must be what value_store writes for the kind. */
+/* The type of a field must be the one that value_store writes for the kind. */
 #define STORES_COUNT uint32_t
 #define STORES_RATE double
 #define STORES_PERCENT ngx_uint_t

@@ -29,7 +29,7 @@ bool ngx_http_kvroute_param_given(ngx_conf_t *cf, const char *name);
 ngx_str_t ngx_http_kvroute_printable(ngx_pool_t *pool, const ngx_str_t *text);
 /* Is this the word? */
 bool ngx_http_kvroute_word_is(const ngx_str_t *text, const char *word);
-/* Is this argument NAME=...? Then *value is the rest. */
+/* Is this argument NAME=...? If so, *value is the rest. */
 bool ngx_http_kvroute_param_is(const ngx_str_t *argument, const char *name,
     ngx_str_t *value);
 

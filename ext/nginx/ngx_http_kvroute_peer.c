@@ -9,9 +9,9 @@
  *     peer.free    finish with the engine's report; or abort, if the peer did
  *                  not accept the request or the status was >= 400
  *
- * take.c does what nginx knows of peers, choose.c what kvroute knows. Peers may
- * come and go between any two of these calls: see follow.c. Requests that need
- * what one peer keeps go there or, while it is busy, nowhere.
+ * take.c has nginx's part of a choice of peers, choose.c kvroute's. Peers may
+ * come and go between any two such calls: see follow.c. Requests that need the
+ * state of one peer go there or, while it is busy, nowhere.
  */
 #include "ngx_http_kvroute_peer.h"
 
@@ -113,7 +113,7 @@ take_again(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc, int64_t now)
 
 /* --------------------------------------------------------------- state --- */
 
-/* To the worker that keeps what the request needs. */
+/* To the worker that keeps the state of the request. */
 static ngx_int_t
 take_kept(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc, int64_t now)
 {
@@ -144,7 +144,7 @@ take_kept(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc, int64_t now)
 
 /*
  * To the server that nginx's "sticky" asks for, if it is as usable as others;
- * NGX_BUSY: there is none.
+ * NGX_BUSY: no such server.
  */
 static ngx_int_t
 take_hinted(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc,
@@ -171,7 +171,7 @@ take_hinted(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc,
 
 /* ---------------------------------------------------------------- probe --- */
 
-/* To a gray server, whatever is cached; NGX_BUSY: the request is none. */
+/* To a gray server, whatever is cached; NGX_BUSY: the request is no probe. */
 static ngx_int_t
 take_probe(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc, int64_t now)
 {
@@ -311,8 +311,8 @@ peer_get(ngx_peer_connection_t *pc, void *data)
 }
 
 /*
- * Was the connection refused? Then the engine is gone, and its cache with it. A
- * broken keepalive connection is no evidence, nor is a timeout, nor a local
+ * Was the connection refused? If so, the engine is gone, and its cache with it.
+ * A broken keepalive connection is no evidence, nor is a timeout, nor a local
  * failure to connect. With TLS, failures after the connection look the same.
  */
 static bool
@@ -379,9 +379,9 @@ was_taken(ngx_http_kvroute_ctx_t *ctx, ngx_uint_t state)
 }
 
 /*
- * The engine is done. Its response may not have passed our filter yet: it may
+ * The engine is done. The response may not have passed our filter yet: it may
  * be in a file for a slow client, and the last event of a stripped stream waits
- * for the end. Then the request ends when all of it has passed.
+ * for the end. The request ends when all of it has passed.
  */
 static bool
 to_pass(ngx_http_kvroute_ctx_t *ctx)
@@ -459,7 +459,7 @@ ctx_cleanup(void *data)
 {
 	ngx_http_kvroute_ctx_t *ctx = data;
 
-	/* nginx reads on from a client that waits, so it knows. */
+	/* nginx reads on from a client that waits, so it sees the end. */
 	if (ctx->request->connection->error)
 		shared_count(ctx->up->fleet.shared, COUNT_CLIENTS_LEFT, 1);
 	if (ctx->up->fleet.kvr != NULL)

@@ -3,7 +3,7 @@
  * ngx_http_kvroute_queue.c - requests that wait for a server.
  *
  *   peer.get   all full --> waits, if there is room     NGX_AGAIN
- *                 '------> there is none                NGX_BUSY: 502
+ *                 '------> no room                      NGX_BUSY: 502
  *   a request has ended, or each POLL_MS:
  *      the oldest  --> peer.get, connect --> as if it had just come
  *                 '--> still full: waits on
@@ -64,8 +64,8 @@ ngx_http_kvroute_queue_keep(ngx_http_kvroute_ctx_t *ctx)
 /* --------------------------------------------------------------- a wait --- */
 
 /*
- * The time that it has waited is neither nginx's nor the engine's. Of a request
- * that is over nginx has taken the time by now.
+ * The time that it has waited is neither nginx's nor the engine's. For a
+ * request that is over nginx has taken the time already.
  */
 static void
 times_set(ngx_http_upstream_t *u)
@@ -101,7 +101,7 @@ wait_end(ngx_http_kvroute_ctx_t *ctx)
 	shared_time(up->fleet.shared, HISTOGRAM_QUEUE, ns);
 }
 
-/* Of the placeholder's pool: it is closed. */
+/* A cleanup of the placeholder's pool: it is closed. */
 static void
 placeholder_closed(void *data)
 {
@@ -234,7 +234,7 @@ ngx_http_kvroute_queue_wait(ngx_http_kvroute_ctx_t *ctx,
 
 /* --------------------------------------------------------------- waking --- */
 
-/* nginx is told that the connection has failed. */
+/* Reports to nginx that the connection has failed. */
 static void
 wake_fails(ngx_http_kvroute_ctx_t *ctx, ngx_int_t rc, ngx_err_t error)
 {
@@ -316,7 +316,7 @@ name_copy(ngx_http_kvroute_ctx_t *ctx, ngx_http_upstream_t *u)
 	u->state->peer = u->peer.name;
 }
 
-/* False: it waits on. What becomes of it is done when this is over. */
+/* False: it waits on. The rest is done when this is over. */
 static bool
 wait_wake(ngx_http_kvroute_ctx_t *ctx)
 {
@@ -411,7 +411,7 @@ ngx_http_kvroute_queue_begin(ngx_http_kvroute_srv_conf_t *up, ngx_log_t *log)
 	up->waits.event.handler = queue_look;
 	up->waits.event.data = up;
 	up->waits.event.log = log;
-	/* The timers of those that wait keep an exiting process alive. */
+	/* The timers of requests that wait keep an exiting process alive. */
 	up->waits.event.cancelable = 1;
 }
 

@@ -5,12 +5,12 @@
 
 #include "ngx_http_kvroute_conf.h"
 
-/* Of each process. */
+/* For each process. */
 void ngx_http_kvroute_queue_begin(ngx_http_kvroute_srv_conf_t *up,
     ngx_log_t *log);
 /* For a request, with so many bytes of tried peers; false: no memory. */
 bool ngx_http_kvroute_queue_make(ngx_http_kvroute_ctx_t *ctx, size_t bytes);
-/* Before a choice: what is known of peers, to return to. */
+/* Before a choice: saves the state of peers, to return to. */
 void ngx_http_kvroute_queue_keep(ngx_http_kvroute_ctx_t *ctx);
 /* A choice gave no peer. NGX_AGAIN: the request waits, else NGX_BUSY. */
 ngx_int_t ngx_http_kvroute_queue_wait(ngx_http_kvroute_ctx_t *ctx,

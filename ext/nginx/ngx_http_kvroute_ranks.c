@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * ngx_http_kvroute_ranks.c - data-parallel ranks of engines that have one
- * address: workers of one name. nginx knows the address; the engine learns of
- * the rank by a header, and of a server that prefills by another.
+ * address: workers of one name. nginx has the address; the engine reads the
+ * rank in a header, and the server that prefills in another.
  *
- * The proxy module makes the head of the request before a server is chosen,
- * and each try may choose others. So the head is copied once, without lines of
- * these names, and its end is written anew at each choice:
+ * The proxy module makes the head of the request before a server is chosen, and
+ * each try may choose others. So the head is copied once, without lines of
+ * those two names, and its end is written anew at each choice:
  *
  *   POST /v1/... HTTP/1.1 CRLF
  *   Host: engines CRLF
  *   ... CRLF                       <-- at
  *   X-Data-Parallel-Rank: 3 CRLF       only if a rank was chosen
  *   X-Prefiller-Host-Port: ... CRLF    only if another server prefills
- *   CRLF                               rest: and what else was in the buffer
+ *   CRLF                               rest: and other bytes of the buffer
  *
  * nginx sends a buffer from its start at each try, after the choice. If nothing
- * was predicted, there is no such line, and the engine chooses. A header of
- * these names of a client, or of proxy_set_header, never passes: where servers
- * have ranks, or roles.
+ * was predicted, there is no such line, and the engine chooses. Such a header
+ * of a client, or of proxy_set_header, never passes: where servers have ranks,
+ * or roles.
  */
 #include "ngx_http_kvroute_ranks.h"
 

@@ -16,16 +16,16 @@
  *   all of it is read            the post_handler that nginx had: the upstream
  *                                is chosen, and peer.init finds the reader
  *
- * A short body is read at the choice, in one go. That counts as time of the
+ * A short body is read at the choice, in one go. This counts as time of the
  * turn as well: once a turn has none left, further bodies enter the queue,
  * short ones too.
  *
  * A body that was read before its location was known to have an upstream, for
- * instance for a mirror, does not come by that way. Then the last handler of
- * the PRECONTENT phase holds the request, if its location was seen to lead to
- * an upstream of ours. The first request of a location in a process is not
- * held so, nor are subrequests; nor is what nginx has read whole with the
- * request's head, which is short. These are read at the choice.
+ * instance for a mirror, does not come by that way. In that case the last
+ * handler of the PRECONTENT phase holds the request, if its location was seen
+ * to lead to an upstream of ours. The first request of a location in a process
+ * is not held so, nor are subrequests; nor is a body that nginx has read whole
+ * with the request's head, which is short. These are read at the choice.
  *
  * The request may end while it is held: a cleanup of its pool takes the reader
  * out of the queue, see reader.c. Until then nothing else reads from the
@@ -48,8 +48,8 @@
 #include "shared.h"
 
 /*
- * Tests build it with others, so that no time decides what they see, and with
- * a file that stops the queue while it is there.
+ * Tests build it with others, so that no time decides the result, and with a
+ * file that stops the queue while it is there.
  */
 #ifndef NGX_HTTP_KVROUTE_SHORT
 #define NGX_HTTP_KVROUTE_SHORT 65536
@@ -64,7 +64,7 @@ enum {
 	STAY_MS = 60000
 };
 
-/* Of this process, for all its upstreams. */
+/* One for this process, for all its upstreams. */
 static struct {
 	ngx_queue_t queue;      /* ngx_http_kvroute_reader_t */
 	ngx_event_t work;       /* in the next turn */
@@ -198,7 +198,9 @@ client_look(ngx_http_request_t *r)
 		ngx_http_finalize_request(r, NGX_HTTP_CLIENT_CLOSED_REQUEST);
 	else
 		ngx_http_test_reading(r);
-	/* Then the request ends, if it has not yet: its reader may be gone. */
+	/*
+	 * The request ends by this, if it has not yet: its reader may be gone.
+	 */
 	if (c->error) {
 		shared_count(up->fleet.shared, COUNT_CLIENTS_LEFT, 1);
 		return;
@@ -208,8 +210,8 @@ client_look(ngx_http_request_t *r)
 }
 
 /*
- * Of the location; before a request has its upstream, that of proxy_pass, whose
- * configuration begins with that of its upstream.
+ * The upstream of the location; before a request has one, that of proxy_pass,
+ * whose configuration begins with that of its upstream.
  */
 static const ngx_http_upstream_conf_t *
 upstream_conf(ngx_http_request_t *r)
@@ -409,7 +411,7 @@ ngx_http_kvroute_read_ahead(ngx_http_request_t *r)
 
 /* ------------------------------------------------------------ at the choice */
 
-/* What was read for just this choice. */
+/* Frees the text that was read for just this choice. */
 static bool
 is_fitting(const ngx_http_kvroute_reader_t *reader, ngx_http_kvroute_ctx_t *ctx)
 {
@@ -439,7 +441,7 @@ ngx_http_kvroute_read_whole(ngx_http_kvroute_reader_t *reader)
 	return true;
 }
 
-/* What was read early becomes a prompt of this upstream. */
+/* The text that was read early becomes a prompt of this upstream. */
 static bool
 prompt_make(ngx_http_kvroute_reader_t *reader, ngx_http_kvroute_ctx_t *ctx)
 {

@@ -8,12 +8,12 @@
 
 #include "ngx_http_kvroute_conf.h"
 
-/* Of each process, before its first request. */
+/* For each process, before its first request. */
 void ngx_http_kvroute_read_begin(ngx_cycle_t *cycle);
 /* The body of this request, read to its end, for one choice; or NULL. */
 ngx_http_kvroute_reader_t *ngx_http_kvroute_reader_get(
     ngx_http_kvroute_ctx_t *ctx);
-/* For early and salt: the upstream that lends what reading needs, or NULL. */
+/* For early and salt: the upstream that lends spares for reading, or NULL. */
 ngx_http_kvroute_srv_conf_t *ngx_http_kvroute_lender(ngx_http_request_t *r);
 /* May so many bytes be read in one go now? */
 bool ngx_http_kvroute_is_now(size_t size);

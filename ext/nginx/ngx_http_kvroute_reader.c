@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * ngx_http_kvroute_reader.c - what reads the body of one request.
+ * ngx_http_kvroute_reader.c - the reader of the body of one request.
  *
  * A READER belongs to its request:
  *
@@ -10,8 +10,7 @@
  *   used         (choice)    prompt only; a retry finds it here
  *   left         (headers)   nothing; both went to the spares
  *
- * The request may end at each of these places; a cleanup of its pool does what
- * is left to do.
+ * The request may end at each such place; a cleanup of its pool does the rest.
  */
 #include "ngx_http_kvroute_reader.h"
 

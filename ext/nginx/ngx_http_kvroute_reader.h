@@ -40,9 +40,9 @@ ngx_http_kvroute_reader_t *ngx_http_kvroute_reader_make(ngx_http_request_t *r,
     ngx_http_kvroute_srv_conf_t *up, enum endpoint endpoint);
 /* The newest of this request, or NULL; subrequests share its pool. */
 ngx_http_kvroute_reader_t *ngx_http_kvroute_reader_of(ngx_http_request_t *r);
-/* Takes what reading needs; false: no memory. */
+/* Takes spares for reading; false: no memory. */
 bool ngx_http_kvroute_reader_begin(ngx_http_kvroute_reader_t *reader);
-/* Reads one more piece; false: there is none, or none that may be read. */
+/* Reads one more piece; false: no piece is left, or may be read. */
 bool ngx_http_kvroute_reader_piece(ngx_http_kvroute_reader_t *reader);
 void ngx_http_kvroute_reader_end(ngx_http_kvroute_reader_t *reader);
 /* Gives back the parser, or all; again is no error. */

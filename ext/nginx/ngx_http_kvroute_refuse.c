@@ -7,8 +7,8 @@
  *   no salt                         400, 415, and the same
  *   all others                      502, 504, and the same
  *
- * Only nginx's own errors are replaced: what an engine has answered passes, and
- * so does a page of error_page.
+ * Only nginx's own errors are replaced: the answer of an engine passes, and so
+ * does a page of error_page.
  */
 #include "ngx_http_kvroute_refuse.h"
 
@@ -22,10 +22,10 @@ typedef struct {
 	ngx_http_request_t *request;
 	const char *why;        /* NULL: by the reason of the choice */
 	bool on;                /* the response is this refusal; */
-	ngx_buf_t *body;        /* what is left of it, or NULL */
+	ngx_buf_t *body;        /* its rest, or NULL */
 } refusal_t;
 
-/* It tells the structs of a request apart, and has nothing to do. */
+/* By it the structs of a request differ; it has nothing to do. */
 static void
 refusal_cleanup(void *data)
 {

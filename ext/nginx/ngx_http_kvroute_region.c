@@ -4,7 +4,7 @@
  *
  * The master updates the region and logs one line about it. Each nginx worker
  * attaches on its own; its process owns its leases. Once a second each worker
- * checks whether an owner has died and ends the leases of dead owners. Those
+ * checks whether an owner has died and ends the leases of dead owners. Leases
  * that kvroute-sync has brought are dead when it is silent.
  */
 #include "ngx_http_kvroute_region.h"
@@ -24,7 +24,7 @@
 #include "shared.h"
 
 enum {
-	HOLD_BYTES = 6,     /* about what a block held by a worker takes */
+	HOLD_BYTES = 6,     /* about the size of a block held by a worker */
 	BYTES_PER_TOKEN = 4,
 	WATCH_MS = 1000,
 	WATCH_SOON_MS = 10, /* if there is more to do */
@@ -32,7 +32,7 @@ enum {
 	PREPARE_TRIES = 100 /* ten each */
 };
 
-/* -------------------------------------------------------- what there is --- */
+/* ------------------------------------------------------------ existing --- */
 
 static uint64_t
 fleet_capacity(struct kvr *k)
@@ -203,7 +203,7 @@ owners_watch(ngx_event_t *event)
 		return;
 	}
 	ngx_http_kvroute_peers_follow(up, event->log);
-	/* What the master could not do, once the lock is free. */
+	/* The work that the master could not do, once the lock is free. */
 	if (up->owners.behind &&
 	    kvr_owner_list(up->fleet.kvr, &from, &owner, 1, &n) == KVR_OK) {
 		up->owners.behind = false;
@@ -284,7 +284,7 @@ ngx_http_kvroute_regions_attach(ngx_cycle_t *cycle)
 }
 
 /*
- * Writes what still waits for the lock; then ends requests that are cut off
+ * Makes the writes that wait for the lock; then ends requests that are cut off
  * when nginx must terminate at once.
  */
 static void

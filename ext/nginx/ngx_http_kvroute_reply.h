@@ -30,7 +30,7 @@ void kvroute_reply_share(kvroute_reply_t *o, const void *bytes, size_t n);
 /* A header of the response. */
 void kvroute_reply_header(kvroute_reply_t *o, const char *name,
     const char *value);
-/* Sends the whole response; returns what a handler returns. */
+/* Sends the whole response; returns the result of a handler. */
 ngx_int_t kvroute_reply_send(kvroute_reply_t *o, ngx_uint_t status,
     const char *type);
 ngx_int_t kvroute_reply_send_json(kvroute_reply_t *o, ngx_uint_t status);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * ngx_http_kvroute_salt.c - kvroute_salt: what engines keep their caches apart
- * by is set here, whatever the client sends.
+ * ngx_http_kvroute_salt.c - kvroute_salt: the salt that keeps the caches of
+ * tenants apart is set here, whatever the client sends.
  *
  *   ACCESS       the tenant is known by now
  *   PRECONTENT   ours, the last: reads the body, edits it
@@ -9,7 +9,7 @@
  *
  * So all that nginx does with a body has the edited one: retries, any upstream,
  * any module that sends requests. The body is checked first, by salt.h, a long
- * one in turns as in read.c. Then
+ * one in turns as in read.c. After it
  *
  *   client's salts   are blanked where they are, in memory or in the file
  *   the new one      is put ahead of the last brace, in a buffer of its own
@@ -20,11 +20,11 @@
  * nothing may be put into the middle of it.
  *
  * THE TRAP. A mirror has its own copy of the request but the same struct of the
- * body. So the struct is copied before it is changed; what is blanked keeps its
+ * body. So the struct is copied before it is changed; a blanked salt keeps its
  * length.
  *
- * Isolation must not be bypassed. So what cannot be salted is refused, unless
- * it is certainly no JSON: another endpoint, and a type that is none of JSON.
+ * Isolation must not be bypassed. So a body that cannot be salted is refused,
+ * unless it is certainly no JSON: another endpoint, and another type.
  */
 #include "ngx_http_kvroute_refuse.h"
 #include "ngx_http_kvroute_find.h"
@@ -186,7 +186,7 @@ chain_front(ngx_pool_t *pool, ngx_chain_t *cl, off_t end, ngx_chain_t ***last)
 
 /* ----------------------------------------------------------------- edit --- */
 
-/* The member and what follows it. NGX_DECLINED: it cannot be made. */
+/* The member and the bytes behind it. NGX_DECLINED: it cannot be made. */
 static ngx_int_t
 tail_make(ngx_http_request_t *r, salt_t *s, size_t behind, ngx_buf_t **tail)
 {
@@ -402,9 +402,9 @@ salt_start(ngx_http_request_t *r, salt_t *s)
 	ngx_int_t rc;
 
 	/*
-	 * What has no body needs no salt: a subrequest that authorizes, for
-	 * one. Its value would stay what it is for the whole request, also
-	 * where it hangs on what is being found out.
+	 * A request without a body needs no salt: a subrequest that authorizes,
+	 * for one. The value of the salt would stay for the whole request, also
+	 * where it depends on the result of that subrequest.
 	 */
 	if (r != r->main && ngx_http_kvroute_body_size(r) == 0)
 		return NGX_DECLINED;
@@ -450,7 +450,7 @@ ngx_http_kvroute_salt_set(ngx_http_request_t *r)
 	s->loc = loc;
 	s->status = NGX_DONE;
 	rc = salt_start(r, s);
-	/* Of a body that came at once the rest has been done meanwhile. */
+	/* For a body that came at once the rest has been done meanwhile. */
 	if (rc == NGX_AGAIN)
 		return NGX_DONE;
 	if (rc != NGX_DONE)

@@ -7,9 +7,9 @@
 
 char *ngx_http_kvroute_salt_command(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
-/* Of the PRECONTENT phase; NGX_DECLINED: the request may go on. */
+/* For the PRECONTENT phase; NGX_DECLINED: the request may go on. */
 ngx_int_t ngx_http_kvroute_salt_set(ngx_http_request_t *r);
-/* That was set in its body, or empty. */
+/* The salt that was set in its body, or empty. */
 ngx_str_t ngx_http_kvroute_salt_value(ngx_http_request_t *r);
 
 #endif

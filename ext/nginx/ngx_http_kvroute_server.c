@@ -75,7 +75,7 @@ is_resolved(const ngx_http_kvroute_srv_conf_t *up,
 
 #endif
 
-/* What is said of an address counts more than what is said of its name. */
+/* A line for an address counts more than the line for its name. */
 struct server_facts *
 ngx_http_kvroute_server_of(ngx_http_kvroute_srv_conf_t *up,
     const ngx_http_upstream_rr_peer_t *peer)

@@ -17,7 +17,7 @@ struct ngx_http_kvroute_server_s {
 	struct server_facts told;
 };
 
-/* What is configured for this peer, or for the name it is of; or NULL. */
+/* The configuration of this peer, or of the name it is of; or NULL. */
 struct server_facts *ngx_http_kvroute_server_of(
     ngx_http_kvroute_srv_conf_t *up, const ngx_http_upstream_rr_peer_t *peer);
 /* Finds the addresses of kvroute_server, once all servers are read. */

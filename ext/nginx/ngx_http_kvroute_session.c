@@ -115,7 +115,7 @@ kept_back(const ngx_http_kvroute_srv_conf_t *up, ngx_uint_t i)
 	return false;
 }
 
-/* Its worker, and that one's position in fleet.known; n_known: it has none. */
+/* The worker, and its position in fleet.known; n_known: it has no position. */
 static int
 bound_look(ngx_http_kvroute_ctx_t *ctx, int64_t now, uint64_t *worker,
     ngx_uint_t *place)
@@ -193,7 +193,7 @@ state_bind(ngx_http_kvroute_ctx_t *ctx, uint64_t digest, bool ends)
 	    (int64_t)loc->responses_ttl * 1000000, ends, kvr_clock_now());
 }
 
-/* What it continues is there, or the engine would have said that it is not. */
+/* The response it continues is there, or the engine would have refused it. */
 void
 ngx_http_kvroute_session_accepted(ngx_http_kvroute_ctx_t *ctx)
 {

@@ -10,8 +10,8 @@
 /* Once the body is read. */
 void ngx_http_kvroute_session_read(ngx_http_kvroute_ctx_t *ctx);
 /*
- * Does the request need state that is somewhere? Then ctx->worker is that
- * worker; or it is 0 and ctx->reason says why it cannot be had: lost, or busy.
+ * Does the request need state that is somewhere? If so, ctx->worker is that
+ * worker; or it is 0 and ctx->reason has the cause: lost, or busy.
  */
 bool ngx_http_kvroute_session_find(ngx_http_kvroute_ctx_t *ctx, int64_t now);
 /* It is at peer i, n_known: that is not known, but cannot be had now. */

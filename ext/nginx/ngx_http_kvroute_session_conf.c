@@ -7,8 +7,8 @@
 #include "ngx_http_kvroute_param.h"
 
 /*
- * What clients send of their own accord, see kvroute-nginx(7). Some ids of
- * agents are names, so they count within their session.
+ * Headers and fields that clients send unasked, see kvroute-nginx(7). Some ids
+ * of agents are names, so they count within their session.
  */
 static const char *const automatic[] = { "$http_x_session_affinity",
     "$http_x_session_id",

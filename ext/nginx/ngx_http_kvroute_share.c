@@ -11,7 +11,7 @@
 static char unscoped[] = "\"kvroute_share\" needs \"kvroute_scope\", which "
     "says whose share it is";
 
-/* 0: it is none. */
+/* 0: it is no share. */
 static uint32_t
 share_read(const ngx_str_t *text)
 {

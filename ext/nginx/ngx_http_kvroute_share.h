@@ -7,7 +7,7 @@
 
 char *ngx_http_kvroute_share_command(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
-/* These two return NULL, or what is missing: here, and at last. */
+/* These two return NULL, or the missing line: here, and at last. */
 char *ngx_http_kvroute_share_merge(ngx_conf_t *cf,
     ngx_http_kvroute_loc_conf_t *loc, ngx_http_kvroute_loc_conf_t *of);
 char *ngx_http_kvroute_share_check(const ngx_http_kvroute_main_conf_t *main);

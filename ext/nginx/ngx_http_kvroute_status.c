@@ -25,7 +25,7 @@
 #include "orders.h"
 #include "status.h"
 
-/* What follows the location in the path, or the last '/'. */
+/* The part of the path behind the location, or behind the last '/'. */
 static ngx_str_t
 rest_of_path(ngx_http_request_t *r)
 {

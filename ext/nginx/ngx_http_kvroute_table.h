@@ -9,7 +9,7 @@
 bool ngx_http_kvroute_is_alive(const ngx_http_upstream_rr_peer_t *peer,
     time_t now);
 bool ngx_http_kvroute_is_full(const ngx_http_upstream_rr_peer_t *peer);
-/* Books what runs on servers that were reset: again, as it may have changed. */
+/* Books the requests on servers that were reset: again, as they change. */
 void ngx_http_kvroute_stale_book(ngx_http_kvroute_srv_conf_t *up);
 
 #endif

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * ngx_http_kvroute_time.c - what took how long: histograms, in the zone.
+ * ngx_http_kvroute_time.c - histograms of times, in the zone.
  *
  *     request   |- body -|- choice -|---- engine ----|- first - ... - last -|
  *     FIRST     |------------------------------------|
  *     TOKEN                                          |---- / (tokens - 1) --|
  *     REQUEST   |-----------------------------------------------------------|
- *     QUEUE              |--|  of those that had to wait for a server
+ *     QUEUE              |--|  of requests that waited for a server
  *     MODULE    |--------|----------|                 |--|      |--|      |-|
  *
- * A request begins as for nginx's $request_time. Of one that has several
+ * A request begins as for nginx's $request_time. For a request with several
  * answers, the time for a token is not known.
  *
  * A TURN of the loop is all that nginx does between two waits for events. While
- * the module works nothing else of the process runs, so what it spends in one
- * turn, for however many requests, is what others may have to wait. It is
- * counted by an event that is posted in the turn and runs at its end. What the
- * filters and phases of other modules do meanwhile is none of ours.
+ * the module works nothing else of the process runs, so others may have to wait
+ * as long as it spends in one turn, for however many requests. It is counted by
+ * an event that is posted in the turn and runs at its end. The filters and
+ * phases of other modules are not counted.
  */
 #include "ngx_http_kvroute_time.h"
 
@@ -24,7 +24,7 @@
 #include "ngx_http_kvroute_ctx.h"
 #include "shared.h"
 
-/* Of this process. */
+/* One for this process. */
 static struct {
 	ngx_event_t over;       /* at the end of this turn */
 	ngx_connection_t none;  /* nginx's debug log wants one */

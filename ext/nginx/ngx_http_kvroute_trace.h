@@ -13,7 +13,7 @@ struct ngx_http_kvroute_trace_s {
 char *ngx_http_kvroute_trace_set(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 ngx_int_t ngx_http_kvroute_trace_add(ngx_conf_t *cf);
-/* If this request is in the sample, keeps what its line needs. */
+/* If this request is in the sample, keeps the fields of its line. */
 void ngx_http_kvroute_trace_keep(ngx_http_kvroute_ctx_t *ctx);
 
 #endif

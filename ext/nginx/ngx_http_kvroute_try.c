@@ -31,7 +31,7 @@ ngx_http_kvroute_has_tried(const ngx_http_kvroute_ctx_t *ctx, ngx_uint_t i)
 	return false;
 }
 
-/* Its position in fleet.known; n_known: none. */
+/* The position in fleet.known; n_known: not there. */
 ngx_uint_t
 ngx_http_kvroute_taken_peer(ngx_http_kvroute_ctx_t *ctx)
 {
@@ -42,8 +42,7 @@ ngx_http_kvroute_taken_peer(ngx_http_kvroute_ctx_t *ctx)
 }
 
 /*
- * Which of several ranks it was, only the engine knows; but each of them
- * reaches what it keeps.
+ * The engine alone has the rank, of several; but each rank reaches its state.
  */
 uint64_t
 ngx_http_kvroute_taken_worker(ngx_http_kvroute_ctx_t *ctx, uint64_t draw)

@@ -7,14 +7,14 @@
 
 /* Is one of the group that is in use usable, beside the current one? */
 bool ngx_http_kvroute_another_usable(ngx_http_kvroute_ctx_t *ctx);
-/* Of the chosen worker; empty if it is gone. */
+/* The name of the chosen worker; empty if it is gone. */
 ngx_str_t ngx_http_kvroute_worker_name(ngx_http_kvroute_ctx_t *ctx);
 /* The server of the latest try; empty: none. It outlives the peer. */
 ngx_str_t ngx_http_kvroute_taken_name(const ngx_http_kvroute_ctx_t *ctx);
 /* Has it tried peer i of fleet.known? */
 bool ngx_http_kvroute_has_tried(const ngx_http_kvroute_ctx_t *ctx,
     ngx_uint_t i);
-/* That the request went to, or the one of its ranks that `draw` draws. */
+/* The one that the request went to, or the rank that `draw` draws. */
 uint64_t ngx_http_kvroute_taken_worker(ngx_http_kvroute_ctx_t *ctx,
     uint64_t draw);
 /* Where the server of the latest try is in fleet.known; n_known: none. */

@@ -11,7 +11,7 @@
 #include "ngx_http_kvroute_try.h"
 #include "reason.h"
 
-/* Of a decision; in tokens on the chosen server, and on the best. */
+/* Figures of a decision; tokens on the chosen server, and on the best. */
 enum { OVERLAP, BLOCKS, TOKENS, BEST };
 
 static void
@@ -221,7 +221,7 @@ ttft_get(ngx_http_request_t *r, ngx_http_variable_value_t *v, uintptr_t data)
 	return seconds_are(r, v, (uint64_t)ctx->first_ms * 1000);
 }
 
-/* Of those that had to. */
+/* The time of requests that had to wait. */
 static ngx_int_t
 queue_time_get(ngx_http_request_t *r, ngx_http_variable_value_t *v,
     uintptr_t data)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * ngx_http_kvroute_who.c - digests of a request's prompt and client: what
- * fails for several of both is not the fault of one.
+ * ngx_http_kvroute_who.c - digests of a request's prompt and client: a server
+ * that fails several of both is to blame itself.
  */
 #include "ngx_http_kvroute_who.h"
 
@@ -29,7 +29,7 @@ ngx_http_kvroute_prompt_digest(ngx_http_kvroute_ctx_t *ctx)
 	ctx->digest = shared_key((u_char *)of, sizeof(of));
 }
 
-/* Of a short prompt the digest is that of its body. */
+/* For a short prompt the digest is that of its body. */
 uint64_t
 ngx_http_kvroute_digest_of(const ngx_http_kvroute_ctx_t *ctx)
 {
@@ -50,7 +50,7 @@ ngx_http_kvroute_digest_of(const ngx_http_kvroute_ctx_t *ctx)
 	return of[0] | 1;
 }
 
-/* Its address, as far as a client cannot choose it, and its tenant. */
+/* The address, as far as a client cannot choose it, and the tenant. */
 uint64_t
 ngx_http_kvroute_client_of(const ngx_http_kvroute_ctx_t *ctx)
 {

@@ -7,7 +7,7 @@
 
 /* Keeps ctx->digest, while the request has a prompt. */
 void ngx_http_kvroute_prompt_digest(ngx_http_kvroute_ctx_t *ctx);
-/* That, or the digest of the body. The request has its pool. */
+/* The same, or the digest of the body. The request has its pool. */
 uint64_t ngx_http_kvroute_digest_of(const ngx_http_kvroute_ctx_t *ctx);
 uint64_t ngx_http_kvroute_client_of(const ngx_http_kvroute_ctx_t *ctx);
 

@@ -148,8 +148,8 @@ health_make(ngx_http_kvroute_srv_conf_t *up, ngx_slab_pool_t *slab)
 }
 
 /*
- * What is added stays with the zone, so the configuration before knows of it,
- * too: if this one fails after all, the next reload finds it there.
+ * An addition stays with the zone, so the configuration before has it, too: if
+ * this one fails after all, the next reload finds it there.
  */
 static ngx_int_t
 zone_keep(ngx_http_kvroute_srv_conf_t *up, ngx_http_kvroute_srv_conf_t *of,

@@ -28,11 +28,11 @@ struct ask {
 	uint64_t key;            /* of its name */
 	uint32_t ranks;
 	struct probe *probe;
-	/* what is known */
+	/* known facts */
 	uint64_t id;             /* of the worker; 0: not looked up */
 	uint64_t troubles;       /* when it was asked */
 	struct capacity found;
-	bool denied;             /* it has said that there is none */
+	bool denied;             /* it has answered that it has none */
 	int64_t due, answered;
 	unsigned failures;       /* since the last capacity */
 };
@@ -41,7 +41,7 @@ static const struct errand_calls calls;
 
 /* --------------------------------------------------------------- facts --- */
 
-/* What is not said may come from events, and stays. */
+/* A fact that is missing may come from events, and stays. */
 static void
 windows_wanted(const struct ask *ask, struct kvr_worker *facts)
 {
@@ -88,7 +88,9 @@ facts_differ(const struct kvr_worker *a, const struct kvr_worker *b)
 	    a->window_capacity != b->window_capacity;
 }
 
-/* Of one of its workers. If the lock is held, the next look tries again. */
+/*
+ * Facts of one of its workers. If the lock is held, the next look tries again.
+ */
 static void
 facts_write_to(struct ask *ask, uint64_t id)
 {
@@ -102,7 +104,7 @@ facts_write_to(struct ask *ask, uint64_t id)
 		(void)kvr_worker_set(k, id, &facts);
 }
 
-/* What is read is of one rank, the first; the others are like it. */
+/* The answer is about one rank, the first; the others are like it. */
 static void
 facts_write(struct ask *ask)
 {
@@ -118,7 +120,7 @@ facts_write(struct ask *ask)
 	}
 }
 
-/* Its id now; true: it is another one than before. */
+/* Sets the id of now; true: it is another one than before. */
 static bool
 id_look(struct ask *ask)
 {
@@ -290,7 +292,7 @@ ask_begin(struct ask *ask)
 	return true;
 }
 
-/* After a reset, or a failed request, what was read may be wrong. */
+/* After a reset, or a failed request, the facts may be wrong. */
 static bool
 is_doubtful(const struct ask *ask, int64_t now)
 {

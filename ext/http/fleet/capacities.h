@@ -8,14 +8,14 @@
  *              ^            |
  *              +-- a path --+
  *
- * One process asks; the region tells the others. At most AT_ONCE errands of an
+ * One process asks; the others read the region. At most AT_ONCE errands of an
  * upstream are open; no request waits for one.
  *
  * A server is due at the start; after a failure, later each time; after its
  * worker was reset, or a request to it failed in any process, since it may have
- * restarted with another capacity; and now and then. What was read is kept
- * until something else is read, or the engine says that there is none: one that
- * is down has its last capacity.
+ * restarted with another capacity; and now and then. A capacity is kept until
+ * another is read, or the engine answers that it has none; one that is down has
+ * its last capacity.
  */
 #ifndef KVROUTE_CAPACITIES_H
 #define KVROUTE_CAPACITIES_H
@@ -28,7 +28,7 @@ enum { CAPACITIES_TICK_MS = 1000 }; /* from one look to the next */
 struct ask *capacities_new(struct fleet *f, const struct known *known,
     int64_t now);
 struct errand *capacities_errand(struct ask *ask);
-/* The proxy has closed what it has open. NULL is accepted. */
+/* The proxy has closed its connection. NULL is accepted. */
 void capacities_free(struct ask *ask);
 
 /*

@@ -9,7 +9,7 @@
  *            path, a new response     +-- errand_data, errand_end, or
  *                                         errand_failed: there is none
  *
- * Sockets and timers are the proxy's: it finds what it knows of an errand in
+ * Sockets and timers are the proxy's: its own state of an errand is in
  * `client`. An errand is made by one server of a list, and goes on with that.
  */
 #ifndef KVROUTE_ERRAND_H
@@ -20,7 +20,7 @@
 enum errand_state {
 	ERRAND_MORE,    /* of the response is wanted */
 	ERRAND_AGAIN,   /* the same server, another path */
-	ERRAND_OVER     /* no more is wanted: close what is open */
+	ERRAND_OVER     /* no more is wanted: close the connection */
 };
 
 struct errand;

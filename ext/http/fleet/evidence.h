@@ -7,7 +7,7 @@
  *   progress     each 250 ms of a stream: time, and tokens seen
  *   accepted     an answer: the servers of earlier tries are to blame
  *   end          did the try fail? Else time until the first token or the whole
- *                answer, less what had to be prefilled before
+ *                answer, less the prefill booked ahead of it
  *
  * A unit of work is the prefill of UNIT_TOKENS tokens, about 7 ms; a token of
  * the answer is TOKEN_UNITS of them, and more while the engine prefills beside
@@ -16,7 +16,7 @@
  *   sent |--- prefill of all that is booked there ---| first |- . - . - . -|
  *             FIRST_UNITS + booked / UNIT_TOKENS               tokens
  *
- * Of the prompt itself the engine's report counts: tokens are estimated by the
+ * For the prompt itself the engine's report counts: tokens are estimated by the
  * index, and cached ones take no time. A cold cache is no gray engine, nor is
  * one with other prompts. A stream of a slow client proves nothing, where the
  * proxy reads it no faster than it can be sent.
@@ -28,7 +28,7 @@
 
 enum { EVIDENCE_FAILED = 4 };
 
-/* Of one request; all 0 at first. */
+/* The evidence of one request; all 0 at first. */
 struct evidence {
 	/* of the try */
 	struct health *health;  /* while `due`, and if its key is still */
@@ -79,7 +79,7 @@ void evidence_accepted(struct fleet *f, struct evidence *e, int64_t now,
 /* The report is made, if there is one. Again is no error. */
 void evidence_end(struct fleet *f, struct evidence *e,
     const struct evidence_end *how, int64_t now, void *log);
-/* As its status says; 429 and 503 of an engine: it is full. */
+/* By its status; 429 and 503 of an engine mean that it is full. */
 bool evidence_is_refusal(unsigned status);
 
 #endif

@@ -104,7 +104,7 @@ warmth_of(const struct fleet *f, const struct known *known, int64_t now)
 	    1000000, now);
 }
 
-/* Connections for each unit of weight of those that are warm; 0: none is. */
+/* Connections for each unit of weight of warm servers; 0: all are cold. */
 static double
 load_of_warm(const struct fleet *f, int64_t now)
 {
@@ -122,7 +122,7 @@ load_of_warm(const struct fleet *f, int64_t now)
 	return weight > 0 ? (conns + 1) / weight : 0;
 }
 
-/* While it warms up it takes a share of what the others have. */
+/* While it warms up it takes a share of the connections of the others. */
 static bool
 has_enough(const struct known *known, double warmth, double load)
 {

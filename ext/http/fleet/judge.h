@@ -19,8 +19,8 @@ struct status_health;
 
 bool judge_on(const struct fleet *f);
 /*
- * Before the processes begin, with the keys of first servers: what is known of
- * servers that stay is kept, and new ones warm up, unless all are new.
+ * Before the processes begin, with the keys of first servers: the records of
+ * servers that stay are kept, and new ones warm up, unless all are new.
  */
 void judge_prepare(struct fleet *f, const uint64_t *keys, size_t n);
 /* The list is made: a server that is new in it warms up. */
@@ -35,9 +35,9 @@ void judge_leave(struct fleet *f, uint64_t key);
 
 /*
  * Sets `gray` once the servers were looked at. Where requests can wait, a
- * server that fails gets none of those for which the others have no room now:
- * it would answer them with errors, as fast as it can. Requests that need what
- * it keeps go there all the same.
+ * server that fails gets no request for which the others have no room now: it
+ * would answer them with errors, as fast as it can. Requests that need its
+ * state go there all the same.
  */
 void judge_mark(struct fleet *f);
 /* For a choice: that, and `held`. True: some are. */

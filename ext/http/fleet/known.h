@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * known.h - the servers of an upstream as a process knows them.
+ * known.h - the servers of an upstream, as one process has them.
  *
  *   struct fleet   of an upstream, in one process
  *     known[]      its servers: first ones, then backups
  *     shared       as all processes see them; shared.h
  *     kvr          the region: a worker for each rank of a server
  *
- * The proxy makes the list, whenever its servers change, and says before each
- * choice how they are. All else of this room takes a struct fleet.
+ * The proxy makes the list, whenever its servers change, and sets their states
+ * before each choice. All else of this room takes a struct fleet.
  */
 #ifndef KVROUTE_KNOWN_H
 #define KVROUTE_KNOWN_H
@@ -50,7 +50,7 @@ struct known {
 	uint8_t *flags;         /* [ranks], as below */
 	uint32_t ranks;
 	uint32_t due;           /* ids to be looked up */
-	bool named;             /* the engine is told which */
+	bool named;             /* the request names one to the engine */
 	bool closed;            /* drained or set down at run time, all */
 	bool usable;            /* by the proxy's rules, now */
 	bool full;              /* and it would be, were it not full */
@@ -124,10 +124,10 @@ bool known_is_called(const struct known *known, const void *name, size_t len);
 /* The server of this name among the first n, or n. */
 size_t known_find(const struct fleet *f, const void *name, size_t len,
     size_t n);
-/* The ranks of the server of this name; 0: there is none. */
+/* The ranks of the server of this name; 0: no server has it. */
 uint32_t known_ranks_named(const struct fleet *f, const void *name,
     size_t len);
-/* The server of a worker, and its rank; n_known: there is none. */
+/* The server of a worker, and its rank; n_known: no server has it. */
 size_t known_of_worker(const struct fleet *f, uint64_t worker,
     uint32_t *rank);
 /* All ids of a server are to be looked up. */

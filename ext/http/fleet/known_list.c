@@ -7,7 +7,7 @@
 
 #include "shared.h"
 
-/* Its ranks, and room for their ids; false: no memory. */
+/* Sets its ranks, and makes room for their ids; false: no memory. */
 static bool
 ranks_make(struct known *known)
 {

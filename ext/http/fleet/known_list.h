@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * known_list.h - the list of servers is made anew when they change: what was
- * known of the same server goes on.
+ * known_list.h - the list of servers is made anew when they change; the record
+ * of a server that stays goes on.
  *
  *   the proxy fills known[0..n - 1]: name, weight, facts; backups come last
  *   known_list_fill   keys, places of ids, and room for choices
@@ -26,7 +26,9 @@ bool known_list_fill(struct known_list *l);
 void known_list_free(struct known_list *l);
 void known_list_keep(struct known_list *l, struct fleet *f);
 void known_list_take(struct known_list *l, struct fleet *f);
-/* The fleet has no list any longer. What polls its servers has been freed. */
+/*
+ * The fleet has no list any longer. The polls of its servers have been freed.
+ */
 void known_list_leave(struct fleet *f);
 
 #endif

@@ -9,7 +9,7 @@
 
 enum { PLACES = 16 };           /* of the table that are tried */
 
-/* What is known of a rank; NULL: nothing, or there is no place for it. */
+/* The record of a rank; NULL: it has no record, or there is no place for it. */
 static struct rank_place *
 rank_place(struct fleet *f, uint64_t key, uint32_t rank, bool make)
 {
@@ -98,7 +98,7 @@ lacking_found(struct fleet *f, size_t i, uint32_t n, void *log)
 	const struct known *known = &f->known[i];
 	uint32_t rank, restored = 0;
 
-	/* One that publishes a single one may not tell the others. */
+	/* An engine that publishes a single rank may leave out the others. */
 	if (n < 2 || known->ranks < 2)
 		return;
 	if (ranks_drain(f, known, n) > 0)

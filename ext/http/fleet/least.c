@@ -10,7 +10,7 @@ is_less(const struct known *a, const struct known *b)
 	return a->conns * b->weight < b->conns * a->weight;
 }
 
-/* Of servers from..to - 1; `to`: there is none. */
+/* Searches servers from..to - 1; `to`: not found. */
 static size_t
 least_of(const struct fleet *f, size_t from, size_t to, bool closed, bool held)
 {

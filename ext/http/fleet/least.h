@@ -12,7 +12,7 @@
 
 #include "known.h"
 
-/* Of usable ones, and of equals in rotation; n_known: there is none. */
+/* Picks among usable servers, equal ones in rotation; n_known: not found. */
 size_t least_loaded(struct fleet *f);
 
 #endif

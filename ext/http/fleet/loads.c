@@ -13,7 +13,7 @@
 #include "status.h"
 #include "surplus.h"
 
-/* Of kvr_worker_set_load; the last one is that of kvroute-sync(8). */
+/* A source of kvr_worker_set_load; the last one is kvroute-sync(8)'s. */
 enum { SOURCE = 0 };
 
 enum {
@@ -35,7 +35,7 @@ struct poll {
 	size_t bytes;
 	int64_t due;
 	unsigned failures;
-	bool known;              /* it has said so before */
+	bool known;              /* it was logged before */
 	struct {
 		uint64_t id;     /* as it was looked up, or 0 */
 		uint32_t place;  /* in f->polled, if that id is there */
@@ -95,7 +95,7 @@ is_free(struct fleet *f, const struct polled *p)
 	    kvr_worker_get(f->kvr, p->worker, &facts) == KVR_EWORKER;
 }
 
-/* NULL: there is none now, since the lock is held. */
+/* NULL: it cannot be had now, since the lock is held. */
 static struct polled *
 place_take(struct fleet *f)
 {
@@ -148,7 +148,7 @@ polls_spread(struct fleet *f, int64_t now)
 			    (int64_t)i / (int64_t)f->n_known;
 }
 
-/* Is this process the leader, from now on if there is none? */
+/* Is this process the leader, from now on if nobody leads? */
 static bool
 lead_try(struct fleet *f, int64_t now)
 {
@@ -292,7 +292,7 @@ poll_leave(struct errand *e)
 	poll->reader = NULL;
 }
 
-/* Of failures in a row the first is logged. */
+/* The first of several failures in a row is logged. */
 static void
 failure_note(struct poll *poll, const char *why, int64_t most, int64_t now,
     void *log)

@@ -77,7 +77,7 @@ rank_add(struct kvr *k, const struct known *known, uint32_t rank, int tries)
 	int error;
 
 	facts_make(known, rank, NULL, &facts);
-	do /* what earlier workers have left goes a piece at a time */
+	do /* the record of earlier workers goes a piece at a time */
 		error = kvr_worker_add(k, known->name, known->name_len, &facts,
 		    &id);
 	while (error == KVR_EBUSY && --tries > 0);
@@ -161,8 +161,8 @@ workers_drop(struct fleet *f, struct kvr *k, bool full, void *log)
 }
 
 /*
- * Workers are dropped first, because the table of workers may be full. Those of
- * servers that may be back soon are left to members_leave().
+ * Workers are dropped first, because the table of workers may be full. Workers
+ * of servers that may be back soon are left to members_leave().
  */
 void
 members_sync(struct fleet *f, struct members *m, struct kvr *k, void *log)
@@ -297,7 +297,7 @@ workers_leave(struct fleet *f, struct members *m, bool full, int64_t now,
 void
 members_leave(struct fleet *f, struct members *m, int64_t now, void *log)
 {
-	/* Those refused, or removed by a process that knew less. */
+	/* Adds workers refused, or removed by a process with an older list. */
 	m->joining = m->resolves;
 	if (m->leaving)
 		workers_leave(f, m, false, now, log);
@@ -436,7 +436,7 @@ members_allow_one(struct fleet *f, size_t i, bool *missing)
 	return allowed_add(f, &f->known[i], 0, missing);
 }
 
-/* Those that are held back only if there is no other. */
+/* Takes servers that are held back only if there is no other. */
 static size_t
 allow_first(struct fleet *f, bool *missing)
 {

@@ -35,7 +35,7 @@ struct member_left {
 	int64_t since;
 };
 
-/* Of a process. */
+/* Belongs to one process. */
 struct members {
 	bool resolves;          /* servers come and go while it runs */
 	uint64_t left_ms;

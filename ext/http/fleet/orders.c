@@ -151,7 +151,7 @@ rank_split(struct order_run *o, uint32_t *rank)
 	return true;
 }
 
-/* What runs there stays load when the worker is reset. */
+/* Requests that run there stay load when the worker is reset. */
 static void
 reset_begin(struct order_run *o, int64_t now)
 {

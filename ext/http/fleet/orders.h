@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * orders.h - what an operator does to a worker: ADDRESS is all ranks of a
+ * orders.h - the orders of an operator to a worker: ADDRESS is all ranks of a
  * server, ADDRESS@RANK is one.
  *
  *   drain, up   its state                 forget   its record
- *   reset       as if its engine had started anew; what runs there stays load
+ *   reset       as if its engine had started anew; its requests stay load
  */
 #ifndef KVROUTE_ORDERS_H
 #define KVROUTE_ORDERS_H

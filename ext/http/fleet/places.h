@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * places.h - processes know of each other's requests that wait; see waits.h.
+ * places.h - processes see each other's requests that wait; see waits.h.
  *
  *   place      pid, beat | waiting | oldest      | server[], since[]
  *              whose     | bound   | plain ones  | the others
@@ -12,8 +12,7 @@
  * A place counts only while its process looks at it. For the order that is
  * yield_ms, so that one which is stopped delays no other for long; for the
  * bound it is STALE times that, after which it is taken for dead, and may be
- * taken over.
- * Of the servers that are wanted, few have room there: those first wanted.
+ * taken over. A place has room for a few wanted servers: those first wanted.
  * Processes of before a new configuration count, but have servers of their own.
  */
 #ifndef KVROUTE_PLACES_H
@@ -24,7 +23,7 @@
 
 enum { PLACES_YIELD_MS = 100 };
 
-/* Of a process; `fleet` is set. */
+/* One for each process; `fleet` is set. */
 struct places {
 	struct fleet *fleet;
 	uint32_t life;          /* of the configuration */
@@ -49,7 +48,7 @@ void wanted_add(struct wanted *wanted, size_t i, uint32_t since);
 
 /* Requests that wait, of all processes. */
 size_t places_length(const struct places *p, int64_t now);
-/* A place of this process; false: there is none. */
+/* Takes a place for this process; false: all are taken. */
 bool places_have(struct places *p, int64_t now);
 /* oldest: since when a plain one waits, or 0. If there is a place for it. */
 void places_write(struct places *p, uint64_t waiting, uint32_t oldest,

@@ -12,7 +12,7 @@
 #include "owner_pid.h"
 #include "shared.h"
 
-/* Of kvroute-sync(8): the upper half of owners, and its source of loads. */
+/* kvroute-sync(8) has the upper half of owners, and a source of loads. */
 #define BROUGHT UINT64_C(0xffffffff)
 enum { SOURCE = KVR_LOAD_SOURCES - 1 };
 

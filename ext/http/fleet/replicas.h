@@ -10,7 +10,7 @@
  *
  * An owner is a process: its pid, and above it the pid namespace, because a
  * region file may be shared with another container. All processes do the same,
- * a second apart at most; what is done twice changes nothing. The first one
+ * a second apart at most; a thing done twice changes nothing. The first one
  * logs it.
  */
 #ifndef KVROUTE_REPLICAS_H
@@ -37,7 +37,7 @@ uint64_t replicas_namespace(void);
 void replicas_begin(struct fleet *f, struct replicas *r, int64_t now);
 /* Ends the leases of r->self; false: there may be more. */
 bool replicas_clear(struct fleet *f, const struct replicas *r, int64_t now);
-/* A piece of what is to be ended. False: there is more to do soon. */
+/* Ends a piece of the leases. False: there is more to do soon. */
 bool replicas_watch(struct fleet *f, struct replicas *r, int64_t now,
     void *log);
 

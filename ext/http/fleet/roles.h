@@ -16,11 +16,11 @@
 
 #include "known.h"
 
-/* As the library has it: one that decodes prefills what is short. */
+/* As the library has it: one that decodes prefills short prompts. */
 struct kvr_worker roles_worker(const struct server_facts *told);
 /* enum kvr_role, as configured. */
 uint32_t roles_of(const struct known *known);
-/* Once the proxy has said how they are: those that prefill alone are none. */
+/* Once the proxy has set their states: targets leave out pure prefillers. */
 void roles_mark(struct fleet *f, int64_t now);
 /* May a request be split? */
 bool roles_split(const struct fleet *f);

@@ -33,14 +33,14 @@ enum {
 /* A server that was reset while requests ran there; see stale.h. */
 struct stale_place {
 	_Atomic uint64_t key;    /* of it; 0: the place is free */
-	_Atomic uint64_t blocks; /* of each of these requests */
+	_Atomic uint64_t blocks; /* of each such request */
 	_Atomic uint64_t since;  /* 0: that is not written yet */
 };
 
 /*
- * Of a process with requests that wait, for the others to see: places.h. Times
- * of requests are milliseconds, which go round; none waits for that long. A
- * process may be dead for longer.
+ * The place of a process whose requests wait, for the others to see: places.h.
+ * Times of requests are milliseconds, which go round; none waits for that long.
+ * A process may be dead for longer.
  */
 struct queue_place {
 	_Atomic uint64_t pid;    /* 0: the place is free */
@@ -77,7 +77,7 @@ struct shared {
 	_Atomic uint64_t times[HISTOGRAMS];
 	_Atomic uint64_t buckets[HISTOGRAMS][HISTOGRAM_BUCKETS];
 	_Atomic uint64_t epoch;   /* changes when ids or states change */
-	_Atomic uint64_t silence; /* of replicas, of which a line was logged */
+	_Atomic uint64_t silence; /* of replicas, named in a logged line */
 	/* requests that were made to ask for usage: answered, and refused */
 	_Atomic uint64_t asks_taken, asks_refused;
 	_Atomic uint64_t asked_at; /* seconds: when one was refused or tried */
@@ -94,7 +94,7 @@ struct shared {
 /* The latest answer of a worker's engine; the process that polls writes. */
 struct polled {
 	_Atomic uint64_t worker;  /* its id; 0: the place is free */
-	_Atomic uint64_t at;      /* time of the answer; 0: it said nothing */
+	_Atomic uint64_t at;      /* time of the answer; 0: it had no figure */
 	_Atomic uint64_t running, waiting;
 	_Atomic uint64_t usage;   /* thousandths, and 1; 0: not known */
 	_Atomic uint64_t requests; /* of them, not explained */
@@ -113,7 +113,7 @@ shared_age(uint64_t then, int64_t now)
 
 void shared_count(struct shared *s, enum count of, uint64_t n);
 void shared_time(struct shared *s, enum histogram_kind kind, uint64_t ns);
-/* A request to a path that is none of an endpoint. */
+/* A request to a path that belongs to no endpoint. */
 void shared_path(struct shared *s, const char *path, size_t n);
 /* All that is counted, for a report. */
 void shared_copy(const struct shared *s, struct counters *to);

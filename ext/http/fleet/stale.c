@@ -6,7 +6,7 @@
 
 #include "shared.h"
 
-/* Of kvr_worker_set_load; others are those of polls.c and kvroute-sync(8). */
+/* A source of kvr_worker_set_load, beside those of loads.c and kvroute-sync. */
 enum { SOURCE = 1, SOURCES = 3 };
 #define YOUNG_NS INT64_C(5000000000) /* the reset may be late */
 #define LEFT_NS INT64_C(3600000000000)
@@ -23,7 +23,7 @@ is_known(const struct fleet *f, uint64_t key)
 
 /*
  * A free one, or one of a server that has left long ago: the load of one that
- * is here would stay. NULL: there is none, and nothing is counted.
+ * is here would stay. NULL: all are taken, and nothing is counted.
  */
 static struct stale_place *
 place_take(const struct fleet *f, uint64_t key, int64_t now)

@@ -2,7 +2,7 @@
 /*
  * stale.h - requests that run on a worker which was reset.
  *
- * A reset ends what is booked: the leases of before are no load of the new
+ * A reset ends all bookings: the leases of before are no load of the new
  * incarnation. But their connections live on, if the engine has only dropped
  * its cache, and the proxy counts them. So the difference is load from outside:
  *
@@ -23,11 +23,11 @@
 
 /* Server i is about to be reset, all of its ranks or one. */
 void stale_begin(struct fleet *f, size_t i, int64_t now);
-/* Its worker is another one by now, in whatever way. */
+/* Its worker has become another one, in whatever way. */
 void stale_note(struct fleet *f, size_t i, int64_t now);
 /*
- * The next server from i on of which a reset is noted, or n_known: its
- * connections are to be booked. *place is 0 at first, and goes on.
+ * The next server from i on that has a noted reset, or n_known: its connections
+ * are to be booked. *place is 0 at first, and goes on.
  */
 size_t stale_next(const struct fleet *f, size_t *place, size_t i);
 /* Server i has so many connections; again, whenever that may have changed. */

@@ -147,7 +147,7 @@ waits_lets(const struct waits *w, const struct wait *wait, int64_t now)
 	if (w->places.fleet->queue == 0)
 		return true;
 	oldest = w->plain.first == NULL ? since + 1 : w->plain.first->since;
-	/* Of those that came at the same time the one that waits. */
+	/* Among those that came at the same time, the one that waits. */
 	if (wait->line != NULL ? places_before(oldest, since) :
 	    !places_before(since, oldest))
 		return false;
@@ -195,7 +195,7 @@ is_first_usable(const struct fleet *f)
 	return i < f->n_first;
 }
 
-/* Its server has room, or it need not wait for it any longer. */
+/* True if its server has room, or it need not wait any longer. */
 static bool
 kept_has_room(const struct fleet *f, const struct wait *wait)
 {

@@ -3,9 +3,9 @@
  * waits.h - requests that wait for a server, and their order.
  *
  * Nothing is booked for a request that waits, and the server is chosen when it
- * no longer does. Those that can go anywhere, "plain" ones, are one line; the
- * others, which need the server that keeps their state or have failed at some,
- * do not stand in their way, nor in that of each other:
+ * no longer does. Requests that can go anywhere, "plain" ones, are one line;
+ * the others, which need the server that keeps their state or have failed at
+ * some, do not stand in their way, nor in that of each other:
  *
  *   process 1   plain   a c f          others   B G      "oldest a, wants B's
  *                                                         and G's"
@@ -15,7 +15,7 @@
  * only if no plain one is older, in any process, and a server that is wanted is
  * full for all that came later; places.h has the other processes. Whether a
  * request is plain is known only when it is its turn: an id may be bound by
- * then, or its server gone. Then it changes lines.
+ * then, or its server gone; it changes lines in that case.
  *
  * In one look few are tried, for each try is a choice. Others whose servers are
  * full are no tries, or some would starve behind them.
@@ -29,7 +29,7 @@ struct wait_line {
 	struct wait *first, *last;
 };
 
-/* Of a request; all 0 at first. */
+/* The wait of one request; all 0 at first. */
 struct wait {
 	struct wait *before, *after; /* in the line; */
 	struct wait_line *line; /* NULL: it does not wait */
@@ -49,7 +49,7 @@ struct waits {
 	bool (*has_tried)(const struct wait *wait, size_t i);
 };
 
-/* Of the configuration; before the processes begin. */
+/* Set by the configuration, before the processes begin. */
 void waits_prepare(struct waits *w);
 
 /* A choice for this request begins: servers that older ones want are full. */
@@ -67,7 +67,7 @@ bool waits_room(struct waits *w, int64_t now);
 void waits_add(struct waits *w, struct wait *wait, int64_t now);
 /* It waits no longer. */
 void waits_remove(struct waits *w, struct wait *wait, int64_t now);
-/* Other processes are told what has changed. */
+/* Shows other processes the change. */
 void waits_write(struct waits *w, int64_t now);
 
 /* One look; all 0 at first. */
@@ -82,7 +82,7 @@ struct turns {
  * The servers were looked at as for one that has tried none.
  */
 struct wait *waits_turn(struct waits *w, struct turns *t);
-/* That one was tried: it waits on, or was woken. */
+/* After a try: it waits on, or was woken. */
 void waits_tried(struct turns *t, const struct wait *wait, bool woken);
 /* Some may be left, and not all tries were in vain. */
 bool waits_more(const struct turns *t);

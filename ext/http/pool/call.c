@@ -103,7 +103,7 @@ kvh_header(struct kvh_call *c, const char *name, size_t name_len,
 	return KVR_OK;
 }
 
-/* ----------------------------------------------------------------- tell --- */
+/* -------------------------------------------------------------- report --- */
 
 static int
 model_tell(struct kvh_call *c, const char *text, size_t n)

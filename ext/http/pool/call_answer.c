@@ -32,7 +32,7 @@ _Static_assert((int)ANSWER_HELD_MAX <= (int)KVH_WRITE_MORE,
 /*
  * Servers ahead of the target that answered were tried in vain. A server that
  * is no target was the proxy's own choice, which is no target's failure. The
- * server is referred to; NULL: there is none.
+ * server is referred to; NULL: it is unknown.
  */
 static struct pool_server *
 served_look(struct kvh_call *c, const char *served, size_t n)

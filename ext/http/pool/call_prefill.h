@@ -11,14 +11,14 @@
  * The target is chosen first, as always: a chat stays at the server that has
  * decoded it. If that one lacks more than `split` tokens of the prompt, another
  * prefills it, chosen by its own cache and its load, and is named to the target
- * in a header. Each of them has a lease:
+ * in a header. Both have a lease:
  *
  *   target    the whole request, and no prefill
  *   other     the prefill, until the first token; what it has computed stays
  *             in its cache
  *
- * Reports of such a target prove nothing: to its engine all that has come from
- * the other one is cached.
+ * Reports of such a target prove nothing: to its engine all blocks from the
+ * other one are cached.
  */
 #ifndef KVROUTE_CALL_PREFILL_H
 #define KVROUTE_CALL_PREFILL_H
@@ -38,7 +38,7 @@ void prefill_started(struct kvh_call *c);
  * answered with an error, which may be of either.
  */
 void prefill_end(struct kvh_call *c, bool taken, bool blamed);
-/* As prefill_end, if it was not called; and the header is none. */
+/* As prefill_end, if it was not called; and the header is empty. */
 void prefill_forget(struct kvh_call *c);
 
 #endif

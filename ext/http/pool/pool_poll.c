@@ -226,7 +226,7 @@ errand_again(struct pool_polls *p, int64_t now, struct poll_open **open)
 	return NULL;
 }
 
-/* Of the process that leads. */
+/* For the process that leads. */
 static struct errand *
 load_next(struct pool_polls *p, int64_t now)
 {

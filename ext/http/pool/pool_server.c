@@ -384,7 +384,7 @@ workers_close(struct kvh *h, const struct pool_server *s)
 			(void)kvr_worker_set(h->k, s->ids[facts.rank], &facts);
 }
 
-/* The highest rank of a name in the region, and one; 0: there is none. */
+/* The highest rank of a name in the region, and one; 0: no worker has it. */
 static int
 ranks_find(struct kvh *h, const char *name, size_t n, uint32_t *ranks)
 {

@@ -86,7 +86,7 @@ word_read(const struct text_row *row, const struct span *s, double *value)
 	return false;
 }
 
-/* NAME=VALUE, one word of the library's; 0: it is none. */
+/* NAME=VALUE, one word of the library's; 0: it is another. */
 static size_t
 pair_make(char pair[PAIR_MAX], const char *name, const char *text, size_t n)
 {

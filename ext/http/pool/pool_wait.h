@@ -7,9 +7,9 @@
  *	                             still full --> kvh_wait: where it was
  *
  * No more are woken than there is room for. As long as they have not picked,
- * requests that have just come are refused what room there is. One that picks
- * stands in line again, so that none overtakes it, but is not woken again
- * before kvh_wait().
+ * requests that have just come are refused that room. One that picks stands in
+ * line again, so that none overtakes it, but is not woken again before
+ * kvh_wait().
  */
 #ifndef KVROUTE_POOL_WAIT_H
 #define KVROUTE_POOL_WAIT_H
