@@ -36,7 +36,7 @@ ngx_http_kvroute_request_make(ngx_http_kvroute_ctx_t *ctx,
 		return;
 	request->affinity = ctx->keeps.session;
 	request->affinity_mode = loc->affinity_mode;
-	request->affinity_ttl = (int64_t)loc->affinity_ttl * 1000000;
+	request->affinity_ttl = loc->affinity_ttl;
 }
 
 /* The best usable worker; booked unless this is only a query. */

@@ -11,7 +11,7 @@
  *   kept                   structs that the pool of a request keeps
  *   path front             endpoints; lines that do not count
  *   reader edit            the body in pieces; the request that is sent
- *   secret param           the secret of hashes; parameters of directives
+ *   param                  parameters of directives
  *   session_conf share     directives
  *   fetch reply time       a connection, a response, histograms
  *   try                    the servers that were tried
@@ -112,8 +112,7 @@ struct ngx_http_kvroute_srv_conf_s {
 	ngx_array_t *servers;   /* ngx_http_kvroute_server_t */
 	bool ranked;            /* one of them has ranks */
 	bool parted;            /* one of them has a role */
-	ngx_str_t poll_path;
-	ngx_msec_t queue_timeout;
+	uint64_t queue_timeout; /* ms */
 	/* its servers, and their shared state */
 	struct fleet fleet;
 	/* in the zone */
@@ -187,8 +186,8 @@ struct ngx_http_kvroute_loc_conf_s {
 	ngx_flag_t include_usage;
 	ngx_array_t *affinity;  /* ngx_http_complex_value_t; NULL: off */
 	uint32_t affinity_mode; /* enum kvr_affinity_mode */
-	ngx_msec_t affinity_ttl;
-	ngx_msec_t responses_ttl; /* 0: off */
+	int64_t affinity_ttl;
+	int64_t responses_ttl;  /* 0: off; NGX_CONF_UNSET: not known */
 	ngx_uint_t reasoning;   /* ngx_http_kvroute_reasoning_t */
 	ngx_array_t *bypass;    /* ngx_http_complex_value_t */
 	ngx_http_kvroute_trace_t *trace; /* NULL: off */

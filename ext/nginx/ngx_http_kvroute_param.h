@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * ngx_http_kvroute_param.h - parameters NAME=VALUE of directives: one table,
- * one parser.
+ * ngx_http_kvroute_param.h - parameters NAME=VALUE of directives.
  */
 #ifndef NGX_HTTP_KVROUTE_PARAM_H
 #define NGX_HTTP_KVROUTE_PARAM_H
@@ -12,8 +11,7 @@
  * The parameters of one directive are fields of one struct. Writes their
  * defaults; nothing else of the struct changes.
  */
-ngx_int_t ngx_http_kvroute_param_defaults(ngx_conf_t *cf,
-    const char *directive, void *fields);
+void ngx_http_kvroute_param_defaults(const char *directive, void *fields);
 /*
  * Reads an argument of the current directive. On an error the log has its name,
  * its value and the expected one.

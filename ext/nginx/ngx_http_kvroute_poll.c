@@ -122,7 +122,6 @@ ngx_http_kvroute_polls_begin(ngx_http_kvroute_srv_conf_t *up,
 	up->asks.log.log_level = NGX_LOG_ALERT;
 	timer_make(up, &up->asks.timer, asks_look, cycle->log);
 	timer_make(up, &up->polls.timer, polls_look, cycle->log);
-	up->fleet.poll_path = (const char *)up->poll_path.data;
 	up->asks.on = ngx_worker == 0;
 	up->polls.on = up->fleet.polled != NULL;
 	ngx_http_kvroute_polls_follow(up);

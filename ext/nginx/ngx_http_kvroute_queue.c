@@ -193,7 +193,7 @@ wait_begin(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc)
 	over->handler = timed_out;
 	over->data = ctx->wait.hold;
 	over->log = pc->log;
-	ngx_add_timer(over, up->queue_timeout);
+	ngx_add_timer(over, (ngx_msec_t)up->queue_timeout);
 	shared_count(up->fleet.shared, COUNT_QUEUED, 1);
 	ngx_post_event(&up->waits.event, &ngx_posted_events);
 }

@@ -190,7 +190,7 @@ state_bind(ngx_http_kvroute_ctx_t *ctx, uint64_t digest, bool ends)
 
 	return kept_bind(&ctx->up->writes, digest,
 	    ngx_http_kvroute_taken_worker(ctx, digest),
-	    (int64_t)loc->responses_ttl * 1000000, ends, kvr_clock_now());
+	    loc->responses_ttl, ends, kvr_clock_now());
 }
 
 /* The response it continues is there, or the engine would have refused it. */

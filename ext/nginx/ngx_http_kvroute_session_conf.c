@@ -89,10 +89,9 @@ ngx_http_kvroute_affinity_set(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 		return NGX_CONF_OK;
 	loc->affinity = ngx_array_create(cf->pool, 8,
 	    sizeof(ngx_http_complex_value_t));
-	if (loc->affinity == NULL ||
-	    ngx_http_kvroute_param_defaults(cf, "kvroute_affinity", loc) !=
-	    NGX_OK)
+	if (loc->affinity == NULL)
 		return NGX_CONF_ERROR;
+	ngx_http_kvroute_param_defaults("kvroute_affinity", loc);
 	for (i = 1; i < cf->args->nelts; i++) {
 		wrong = affinity_argument(cf, loc, &args[i]);
 		if (wrong != NGX_CONF_OK)
@@ -107,7 +106,7 @@ ngx_http_kvroute_responses_set(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 	ngx_http_kvroute_loc_conf_t *loc = conf;
 	ngx_str_t *arg = (ngx_str_t *)cf->args->elts + 1, value;
 
-	if (loc->responses_ttl != NGX_CONF_UNSET_MSEC)
+	if (loc->responses_ttl != NGX_CONF_UNSET)
 		return "is duplicate";
 	if (ngx_http_kvroute_word_is(arg, "off")) {
 		loc->responses_ttl = 0;
@@ -118,29 +117,28 @@ ngx_http_kvroute_responses_set(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 	if (!ngx_http_kvroute_word_is(arg, "on"))
 		return ngx_http_kvroute_param_refuse(cf, arg,
 		    "it is on, off, or ttl= with a time of at most 30 days");
-	return ngx_http_kvroute_param_defaults(cf, "kvroute_responses", loc) ==
-	    NGX_OK ? NGX_CONF_OK : NGX_CONF_ERROR;
+	ngx_http_kvroute_param_defaults("kvroute_responses", loc);
+	return NGX_CONF_OK;
 }
 
 void
 ngx_http_kvroute_session_create(ngx_http_kvroute_loc_conf_t *loc)
 {
 	loc->affinity = NGX_CONF_UNSET_PTR;
-	loc->responses_ttl = NGX_CONF_UNSET_MSEC;
+	loc->responses_ttl = NGX_CONF_UNSET;
 }
 
-ngx_int_t
-ngx_http_kvroute_session_merge(ngx_conf_t *cf,
-    ngx_http_kvroute_loc_conf_t *loc, const ngx_http_kvroute_loc_conf_t *of)
+void
+ngx_http_kvroute_session_merge(ngx_http_kvroute_loc_conf_t *loc,
+    const ngx_http_kvroute_loc_conf_t *of)
 {
 	if (loc->affinity == NGX_CONF_UNSET_PTR) {
 		loc->affinity_mode = of->affinity_mode;
 		loc->affinity_ttl = of->affinity_ttl;
 	}
 	ngx_conf_merge_ptr_value(loc->affinity, of->affinity, NULL);
-	if (loc->responses_ttl != NGX_CONF_UNSET_MSEC)
-		return NGX_OK;
-	loc->responses_ttl = of->responses_ttl;
-	return loc->responses_ttl != NGX_CONF_UNSET_MSEC ? NGX_OK :
-	    ngx_http_kvroute_param_defaults(cf, "kvroute_responses", loc);
+	if (loc->responses_ttl == NGX_CONF_UNSET)
+		loc->responses_ttl = of->responses_ttl;
+	if (loc->responses_ttl == NGX_CONF_UNSET)
+		ngx_http_kvroute_param_defaults("kvroute_responses", loc);
 }

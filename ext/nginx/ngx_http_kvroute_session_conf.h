@@ -10,7 +10,7 @@ char *ngx_http_kvroute_affinity_set(ngx_conf_t *cf, ngx_command_t *cmd,
 char *ngx_http_kvroute_responses_set(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 void ngx_http_kvroute_session_create(ngx_http_kvroute_loc_conf_t *loc);
-ngx_int_t ngx_http_kvroute_session_merge(ngx_conf_t *cf,
-    ngx_http_kvroute_loc_conf_t *loc, const ngx_http_kvroute_loc_conf_t *of);
+void ngx_http_kvroute_session_merge(ngx_http_kvroute_loc_conf_t *loc,
+    const ngx_http_kvroute_loc_conf_t *of);
 
 #endif

@@ -31,9 +31,7 @@ ngx_http_kvroute_trace_set(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 	trace = ngx_pcalloc(cf->pool, sizeof(*trace));
 	if (trace == NULL)
 		return NGX_CONF_ERROR;
-	if (ngx_http_kvroute_param_defaults(cf, "kvroute_trace", trace) !=
-	    NGX_OK)
-		return NGX_CONF_ERROR;
+	ngx_http_kvroute_param_defaults("kvroute_trace", trace);
 	if (cf->args->nelts == 3) {
 		wrong = ngx_http_kvroute_param_read(cf, &args[2], trace);
 		if (wrong != NGX_CONF_OK)
@@ -58,7 +56,7 @@ ngx_http_kvroute_trace_keep(ngx_http_kvroute_ctx_t *ctx)
 		trace_line_keep(&ctx->trace, ctx->reader->prompt,
 		    &ctx->decision, ctx->facts.opening,
 		    ctx->up->options.block_size,
-		    (uint32_t)loc->trace->sample);
+		    loc->trace->sample);
 }
 
 /* ---------------------------------------------------------------- write --- */

@@ -7,7 +7,7 @@
 
 struct ngx_http_kvroute_trace_s {
 	ngx_open_file_t *file;
-	ngx_uint_t sample;      /* millionths of the requests */
+	uint32_t sample;        /* millionths of the requests */
 };
 
 char *ngx_http_kvroute_trace_set(ngx_conf_t *cf, ngx_command_t *cmd,

@@ -247,7 +247,6 @@ ngx_http_kvroute_zone_add(ngx_conf_t *cf, ngx_http_kvroute_srv_conf_t *up)
 {
 	ngx_http_kvroute_srv_conf_t *other;
 
-	up->cycle = cf->cycle;
 	if (path_taken(cf, up))
 		return "has the path of another upstream";
 	if (!zone_name_make(cf, up))

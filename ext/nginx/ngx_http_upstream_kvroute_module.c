@@ -189,7 +189,6 @@ server_set(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 		if (wrong != NGX_CONF_OK)
 			return wrong;
 	}
-	server->told.evicts = ngx_http_kvroute_param_given(cf, "eviction");
 	up->ranked |= server->told.ranks > 0;
 	up->parted |= server->told.worker.role != KVR_ROLE_BOTH;
 	why = known_windows_fit(&server->told);
@@ -327,12 +326,13 @@ srv_create(ngx_conf_t *cf)
 	up->options.unit = KVR_UNIT_BYTES;
 	up->options.region_bytes = 8 << 20;
 	up->options.block_size = 256;
+	up->cycle = cf->cycle;
 	up->fleet.proxy = up;
 	up->fleet.log = line_log;
 	up->fleet.options = &up->options;
 	up->waits.line.places.fleet = &up->fleet;
-	return ngx_http_kvroute_param_defaults(cf, "kvroute", up) == NGX_OK ?
-	    up : NULL;
+	ngx_http_kvroute_param_defaults("kvroute", up);
+	return up;
 }
 
 static void *
@@ -374,8 +374,7 @@ loc_merge(ngx_conf_t *cf, void *parent, void *child)
 	    NGX_HTTP_KVROUTE_STRIP);
 	ngx_conf_merge_ptr_value(loc->bypass, of->bypass, NULL);
 	ngx_conf_merge_ptr_value(loc->trace, of->trace, NULL);
-	if (ngx_http_kvroute_session_merge(cf, loc, of) != NGX_OK)
-		return NGX_CONF_ERROR;
+	ngx_http_kvroute_session_merge(loc, of);
 	if (loc->model == NULL)
 		loc->model = of->model;
 	if (loc->scope == NULL)

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "text_rows.h"
+
 enum { LINE_BYTES = 1000 };
 
 void
@@ -30,6 +32,30 @@ uint32_t
 known_ranks(const struct server_facts *facts)
 {
 	return facts != NULL && facts->ranks > 0 ? facts->ranks : 1;
+}
+
+static bool
+begins_with(const char *pair, size_t n, const char *name)
+{
+	const size_t length = strlen(name);
+
+	return n > length && memcmp(pair, name, length) == 0;
+}
+
+const char *
+known_fact_read(struct server_facts *told, const char *pair, size_t n)
+{
+	const bool ask = text_is(pair, n, "capacity=auto");
+	const char *why = NULL;
+
+	if (begins_with(pair, n, "capacity="))
+		told->ask = ask;
+	told->evicts |= begins_with(pair, n, "eviction=");
+	if (ask)
+		told->worker.capacity_tokens = 0;
+	else
+		(void)kvr_worker_parse(&told->worker, pair, n, NULL, &why);
+	return why;
 }
 
 const char *

@@ -113,6 +113,9 @@ struct fleet {
 void fleet_log(const struct fleet *f, void *to, unsigned level,
     const char *format, ...) __attribute__((format(printf, 4, 5)));
 
+/* Reads NAME=VALUE, or capacity=auto. NULL, or why it is refused. */
+const char *known_fact_read(struct server_facts *told, const char *pair,
+    size_t n);
 /*
  * Do facts about windows fit together? NULL, or why not. A window that is to be
  * read off the engine sets the mode, too.

@@ -2,7 +2,6 @@
 /* pool_options.c - see pool_options.h. */
 #include "pool_options.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "pool_ignore.h"
@@ -25,8 +24,8 @@ static text_special region_read, secret_read, keys_read, scope_read, name_read,
 enum { BLOCK_MIN = 16 };
 #define REGION_MIN (UINT64_C(64) << 10)
 
-#define ROW(called, type, field, ...) { .name = called, .kind = type, \
-	.offset = offsetof(struct pool_options, field), __VA_ARGS__ }
+#define ROW(called, type, field, ...) { .name = called, \
+	FIELD(type, struct pool_options, field), __VA_ARGS__ }
 #define REGION(called, ...) { .name = called, .kind = TEXT_LIBRARY, \
 	.special = region_read, __VA_ARGS__ }
 
@@ -82,93 +81,87 @@ _Static_assert(sizeof(pool_rows) / sizeof(pool_rows[0]) <= 32,
 const size_t pool_rows_all = sizeof(pool_rows) / sizeof(pool_rows[0]);
 const size_t pool_rows_region = 8;
 
-static bool
+static const char *
 region_read(void *fields, const char *pair, size_t n)
 {
 	struct kvr_options *o = &((struct pool_options *)fields)->region;
 
 	return kvr_options_parse(o, pair, n, NULL, NULL) == KVR_OK &&
-	    o->region_bytes >= REGION_MIN &&
-	    (o->block_size == KVR_AUTO || o->block_size >= BLOCK_MIN);
+	    o->region_bytes >= REGION_MIN && (o->block_size == KVR_AUTO ||
+	    o->block_size >= BLOCK_MIN) ? NULL : "";
 }
 
 /* --------------------------------------------------------------- secret --- */
 
 /* As of "kvroute" secret=: 32 bytes, or their digits. */
-static bool
+static const char *
 secret_read(void *fields, const char *text, size_t n)
 {
 	struct kvr_options *o = &((struct pool_options *)fields)->region;
-	char path[PATH_BYTES_MAX], bytes[SECRET_TEXT_ROOM];
-	FILE *file;
-	size_t got;
+	char path[PATH_BYTES_MAX];
+	struct secret_file is;
 
 	if (n == 0 || n >= sizeof(path))
-		return false;
+		return "";
 	memcpy(path, text, n);
 	path[n] = '\0';
-	file = fopen(path, "rbe");
-	if (file == NULL)
-		return false;
-	got = fread(bytes, 1, sizeof(bytes), file);
-	(void)fclose(file);
-	return secret_text_read(o, bytes, got) == NULL;
+	return secret_file_read(o, path, &is);
 }
 
 /* ---------------------------------------------------------------- texts --- */
 
-static bool
+static const char *
 text_keep(struct pool_text *to, const char *text, size_t n)
 {
 	if (n == 0 || n >= sizeof(to->bytes))
-		return false;
+		return "";
 	memcpy(to->bytes, text, n);
 	to->length = n;
-	return true;
+	return NULL;
 }
 
-static bool
+static const char *
 name_read(void *fields, const char *text, size_t n)
 {
 	return text_keep(&((struct pool_options *)fields)->name, text, n);
 }
 
-static bool
+static const char *
 path_read(void *fields, const char *text, size_t n)
 {
 	struct pool_options *o = fields;
 	size_t i;
 
 	if (n == 0 || n > POOL_PATH_MAX || text[0] != '/')
-		return false;
+		return "";
 	for (i = 0; i < n; i++)
 		if (text[i] <= ' ' || text[i] > '~')
-			return false;
+			return "";
 	memcpy(o->poll_path, text, n);
 	o->poll_path[n] = '\0';
-	return true;
+	return NULL;
 }
 
-static bool
+static const char *
 lines_read(void *fields, const char *text, size_t n)
 {
 	char *ignore = ((struct pool_options *)fields)->ignore;
 
 	if (n == 0 || n > POOL_PATH_MAX || memchr(text, '\0', n) != NULL)
-		return false;
+		return "";
 	memcpy(ignore, text, n);
 	ignore[n] = '\0';
-	return ignore_check(ignore);
+	return ignore_check(ignore) ? NULL : "";
 }
 
-static bool
+static const char *
 scope_read(void *fields, const char *text, size_t n)
 {
 	return text_keep(&((struct pool_options *)fields)->scope, text, n);
 }
 
 /* Names of headers, and "auto", with commas between them. */
-static bool
+static const char *
 keys_read(void *fields, const char *text, size_t n)
 {
 	struct pool_options *o = fields;
@@ -181,13 +174,13 @@ keys_read(void *fields, const char *text, size_t n)
 		if (text_is(text, length, "auto"))
 			o->auto_keys = true;
 		else if (o->n_keys == POOL_KEYS ||
-		    !text_keep(&o->key[o->n_keys++], text, length))
-			return false;
+		    text_keep(&o->key[o->n_keys++], text, length) != NULL)
+			return "";
 		length += comma != NULL;
 		if (length == n && comma != NULL)
-			return false;
+			return "";
 	}
-	return o->auto_keys || o->n_keys > 0;
+	return o->auto_keys || o->n_keys > 0 ? NULL : "";
 }
 
 int

@@ -28,20 +28,15 @@ static const char *const states[TEXT_WORDS] = {
 	[STATE_UP] = "up", [STATE_DRAIN] = "drain", [STATE_DOWN] = "down",
 	[STATE_GONE] = "gone"
 };
-#define ROW(called, type, field, ...) { .name = called, .kind = type, \
-	.offset = offsetof(struct pool_facts, field), __VA_ARGS__ }
+#define ROW(called, type, field, ...) { .name = called, \
+	FIELD(type, struct pool_facts, field), __VA_ARGS__ }
 #define FACT(called) { .name = called, .kind = TEXT_LIBRARY, \
 	.special = fact_read }
 
-static bool
+static const char *
 fact_read(void *fields, const char *pair, size_t n)
 {
-	struct server_facts *told = &((struct pool_facts *)fields)->told;
-
-	if (text_is(pair, n, "capacity=auto"))
-		return told->ask = true;
-	told->evicts |= n > 9 && memcmp(pair, "eviction=", 9) == 0;
-	return kvr_worker_parse(&told->worker, pair, n, NULL, NULL) == KVR_OK;
+	return known_fact_read(&((struct pool_facts *)fields)->told, pair, n);
 }
 
 const struct text_row server_rows[] = {
