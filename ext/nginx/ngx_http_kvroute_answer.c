@@ -65,7 +65,7 @@ answer_watch(ngx_http_kvroute_ctx_t *ctx)
 	if (!passing_begin(&ctx->passing, ctx->up->spares,
 	    type_is(r, "application/json"), ctx->asked))
 		return;
-	if (ctx->lease != 0 && ctx->reader != NULL && ctx->facts.extends)
+	if (ctx->book.lease != 0 && ctx->reader != NULL && ctx->facts.extends)
 		passing_extends(&ctx->passing, ctx->up->spares, ctx->endpoint,
 		    ctx->reader->prompt);
 	r->filter_need_in_memory = 1;
@@ -104,12 +104,12 @@ header_filter(ngx_http_request_t *r)
 	 * Other responses are committed by their end, as is a commit that found
 	 * the lock held here.
 	 */
-	if (ctx->lease != 0 && ctx->passing.stream) {
+	if (ctx->book.lease != 0 && ctx->passing.stream) {
 		(void)kvr_lease_commit(
-		    ctx->up->fleet.kvr, ctx->lease, began, KVR_NOWAIT);
+		    ctx->up->fleet.kvr, ctx->book.lease, began, KVR_NOWAIT);
 	}
-	if (ctx->prefill.lease != 0 && ctx->passing.stream)
-		(void)kvr_lease_commit(ctx->up->fleet.kvr, ctx->prefill.lease,
+	if (ctx->book.prefill != 0 && ctx->passing.stream)
+		(void)kvr_lease_commit(ctx->up->fleet.kvr, ctx->book.prefill,
 		    began, KVR_NOWAIT);
 	ctx->ns += ngx_http_kvroute_spent(ctx->up, began);
 	if (status >= 200 && status < 300) {
@@ -128,9 +128,9 @@ header_filter(ngx_http_request_t *r)
 static void
 prefill_note(ngx_http_kvroute_ctx_t *ctx)
 {
-	if (ctx->prefill.lease == 0)
+	if (ctx->book.prefill == 0)
 		return;
-	(void)kvr_lease_first_token(ctx->up->fleet.kvr, ctx->prefill.lease,
+	(void)kvr_lease_first_token(ctx->up->fleet.kvr, ctx->book.prefill,
 	    kvr_clock_now(), KVR_NOWAIT);
 	ngx_http_kvroute_prefill_end(ctx, true);
 }
@@ -139,7 +139,7 @@ static void
 first_token(ngx_http_kvroute_ctx_t *ctx)
 {
 	if (ctx->passing.started || !answer_started(ctx->passing.answer) ||
-	    !passing_token(&ctx->passing, ctx->up->fleet.kvr, ctx->lease,
+	    !passing_token(&ctx->passing, ctx->up->fleet.kvr, ctx->book.lease,
 	    kvr_clock_now()))
 		return;
 	ngx_http_kvroute_first_timed(ctx);

@@ -158,7 +158,7 @@ ngx_http_kvroute_body_read(ngx_http_kvroute_ctx_t *ctx)
 	if (ctx->endpoint == ENDPOINT_OTHER)
 		ctx->endpoint = ngx_http_kvroute_endpoint(ctx->request);
 	ctx->opinion = opinion_form(ctx);
-	ctx->reason = ctx->opinion;
+	ctx->book.reason = ctx->opinion;
 	if (ctx->reader == NULL)
 		ngx_http_kvroute_reader_early_leave(ctx->request);
 	if (shared == NULL)

@@ -5,13 +5,10 @@
 
 #include "ngx_http_kvroute_conf.h"
 
-/* As the location has it. */
-void ngx_http_kvroute_request_make(ngx_http_kvroute_ctx_t *ctx,
-    struct kvr_request *request);
-/* Sets ctx->worker, and its lease if `book`. False: ctx->reason is why not. */
+/* As booking_choose(). */
 bool ngx_http_kvroute_choose(ngx_http_kvroute_ctx_t *ctx, int64_t now,
     bool book);
-/* Books the request on ctx->worker, which is given; it may fail. */
+/* Books the request on its worker, which is given; it may fail. */
 void ngx_http_kvroute_kept_book(ngx_http_kvroute_ctx_t *ctx, int64_t now);
 /* Books it on the worker that was used, as if chosen. */
 void ngx_http_kvroute_shadow_book(ngx_http_kvroute_ctx_t *ctx, int64_t now);
@@ -19,7 +16,8 @@ void ngx_http_kvroute_shadow_book(ngx_http_kvroute_ctx_t *ctx, int64_t now);
 void ngx_http_kvroute_late_book(ngx_http_kvroute_ctx_t *ctx, int64_t now);
 /* One that has no prompt, on the server that was used: a request of load. */
 void ngx_http_kvroute_other_book(ngx_http_kvroute_ctx_t *ctx, int64_t now);
-
+/* Books it on its worker, and perhaps its prompt on another: booking_split(). */
+void ngx_http_kvroute_split_book(ngx_http_kvroute_ctx_t *ctx, int64_t now);
 /* Books a request whose server nginx's "sticky" has chosen. */
 void ngx_http_kvroute_taken_book(ngx_http_kvroute_ctx_t *ctx, int64_t now);
 

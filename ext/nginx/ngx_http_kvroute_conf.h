@@ -28,7 +28,6 @@
  *   follow zone variables  peers that come and go; the region's memory; logs
  *
  *   look choose            the peers as they are now; the best of them
- *   prefill                a server that prefills for another
  *   aside                  a long status in a thread
  *   show explain           JSON, metrics, page
  *

@@ -6,11 +6,11 @@
 #include "ngx_http_kvroute_conf.h"
 
 #include "body.h"
+#include "booking.h"
 #include "endpoint.h"
 #include "evidence.h"
 #include "kept_state.h"
 #include "passing.h"
-#include "reason.h"
 #include "trace_line.h"
 #include "waits.h"
 
@@ -53,14 +53,7 @@ struct ngx_http_kvroute_ctx_s {
 	bool asked;             /* include_usage was added to the request */
 	/* of the choice */
 	ngx_uint_t tries;
-	struct kvr_decision decision;
-	enum reason reason;
-	uint32_t affinity;      /* enum kvr_affinity_outcome */
-	uint64_t lease;
-	bool missed;            /* it has none, and the prompt is to be */
-	                        /* recorded once it is accepted, */
-	bool late;              /* which was done */
-	uint64_t worker;
+	struct booking book;
 	ngx_int_t rank;         /* in the header; -1: no header */
 	ngx_buf_t *rank_head;   /* of the request, or NULL; its line belongs */
 	u_char *rank_at;        /* here, and this follows: see ranks.c */
@@ -71,10 +64,6 @@ struct ngx_http_kvroute_ctx_s {
 		ngx_int_t rank; /* the one; 0: none */
 		ngx_uint_t status;
 	} again;
-	struct {                /* elsewhere, of the prompt */
-		uint64_t lease;
-		ngx_str_t name; /* of the server; empty: not set */
-	} prefill;
 	/* of the response */
 	struct passing passing;
 	bool headers;           /* of the engine, status below 400 */

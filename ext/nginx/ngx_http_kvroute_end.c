@@ -18,14 +18,21 @@
 
 enum { LATE_MS = 5 };
 
+/* What was refused is tried again. */
+void
+ngx_http_kvroute_late_look(ngx_http_kvroute_srv_conf_t *up)
+{
+	if (up->writes.n > 0 && !up->late.timer_set)
+		ngx_add_timer(&up->late, LATE_MS);
+}
+
 int
 ngx_http_kvroute_write(ngx_http_kvroute_srv_conf_t *up,
     const struct write_due *write)
 {
 	int error = writes_do(&up->writes, write, kvr_clock_now());
 
-	if (error == KVR_EBUSY && !up->late.timer_set)
-		ngx_add_timer(&up->late, LATE_MS);
+	ngx_http_kvroute_late_look(up);
 	return error;
 }
 
@@ -54,10 +61,10 @@ static void
 report_make(ngx_http_kvroute_ctx_t *ctx)
 {
 	const struct passing_way way = { .endpoint = ctx->endpoint,
-	    .facts = &ctx->facts, .decision = &ctx->decision,
-	    .proves = ctx->tries <= 1 && !ctx->late && !is_broken(ctx) &&
+	    .facts = &ctx->facts, .decision = &ctx->book.decision,
+	    .proves = ctx->tries <= 1 && !ctx->book.late && !is_broken(ctx) &&
 	    ctx->opinion == REASON_COST,
-	    .apart = ctx->prefill.name.len > 0, .now = kvr_clock_now() };
+	    .apart = ctx->book.prefill_length > 0, .now = kvr_clock_now() };
 
 	passing_report(&ctx->passing, &way, ctx->up->fleet.shared);
 }
@@ -75,28 +82,20 @@ prompt_extend(ngx_http_kvroute_ctx_t *ctx)
 void
 ngx_http_kvroute_prefill_end(ngx_http_kvroute_ctx_t *ctx, bool taken)
 {
-	struct write_due write = { .kind = taken ? WRITE_FINISH : WRITE_ABORT,
-	    .id = ctx->prefill.lease };
-
-	if (ctx->prefill.lease == 0)
-		return;
-	write.report.size = sizeof(write.report);
-	write.report.flags = KVR_REPORT_NO_EVIDENCE;
-	ctx->prefill.lease = 0;
-	(void)ngx_http_kvroute_write(ctx->up, &write);
+	booking_prefill_end(&ctx->book, taken, kvr_clock_now());
+	ngx_http_kvroute_late_look(ctx->up);
 }
 
 /* An error of the engine that decodes may be of the one that prefills. */
 static void
 prefill_failed(ngx_http_kvroute_ctx_t *ctx)
 {
-	const ngx_str_t *name = &ctx->prefill.name;
 	ngx_http_upstream_t *u = ctx->request->upstream;
 
-	if (ctx->prefill.lease != 0 && u != NULL &&
+	if (ctx->book.prefill != 0 && u != NULL &&
 	    evidence_is_refusal((unsigned)u->headers_in.status_n))
-		roles_failed(&ctx->up->fleet, name->data, name->len,
-		    kvr_clock_now());
+		roles_failed(&ctx->up->fleet, ctx->book.prefill_name,
+		    ctx->book.prefill_length, kvr_clock_now());
 }
 
 /* Ends the current lease; without one it does nothing. */
@@ -104,7 +103,7 @@ void
 ngx_http_kvroute_end(ngx_http_kvroute_ctx_t *ctx, bool taken)
 {
 	struct write_due write = { .kind = taken ? WRITE_FINISH : WRITE_ABORT,
-	    .id = ctx->lease };
+	    .id = ctx->book.lease };
 
 	if (taken && !ctx->passing.reported)
 		report_make(ctx);
@@ -112,12 +111,12 @@ ngx_http_kvroute_end(ngx_http_kvroute_ctx_t *ctx, bool taken)
 	if (!taken)
 		prefill_failed(ctx);
 	ngx_http_kvroute_prefill_end(ctx, taken);
-	if (ctx->lease == 0)
+	if (ctx->book.lease == 0)
 		return;
 	write.report = ctx->passing.report;
 	if (taken)
 		write.prompt = prompt_extend(ctx);
-	ctx->lease = 0;
+	ctx->book.lease = 0;
 	if (!taken)
 		shared_count(ctx->up->fleet.shared, COUNT_ABORTS, 1);
 	(void)ngx_http_kvroute_write(ctx->up, &write);

@@ -12,6 +12,8 @@ void ngx_http_kvroute_prefill_end(ngx_http_kvroute_ctx_t *ctx, bool taken);
 /* Now, or, KVR_EBUSY, once the lock is free. */
 int ngx_http_kvroute_write(ngx_http_kvroute_srv_conf_t *up,
     const struct write_due *write);
+/* What was refused is tried again in a moment; and then. */
+void ngx_http_kvroute_late_look(ngx_http_kvroute_srv_conf_t *up);
 void ngx_http_kvroute_late_run(ngx_event_t *event);
 
 #endif

@@ -74,7 +74,8 @@ ngx_http_kvroute_health_sent(ngx_http_kvroute_ctx_t *ctx, ngx_uint_t i,
 {
 	ngx_str_t name = ngx_http_kvroute_taken_name(ctx);
 
-	evidence_sent(&ctx->up->fleet, &ctx->evidence, i, ctx->worker, now);
+	evidence_sent(&ctx->up->fleet, &ctx->evidence, i, ctx->book.worker,
+	    now);
 	if (!ctx->evidence.due)
 		return;
 	ctx->evidence.name = (const char *)name.data;
@@ -99,9 +100,8 @@ ngx_http_kvroute_health_progress(ngx_http_kvroute_ctx_t *ctx)
 	if (ctx->evidence.due && ctx->up->fleet.gray > 0 &&
 	    answer_started(ctx->passing.answer))
 		evidence_progress(&ctx->up->fleet, &ctx->evidence,
-		    answer_events(ctx->passing.answer), ctx->worker,
-		    kvr_clock_now(),
-		    ctx->request->connection->log);
+		    answer_events(ctx->passing.answer), ctx->book.worker,
+		    kvr_clock_now(), ctx->request->connection->log);
 }
 
 /* The report is made, if there is one. Again is no error. */
@@ -109,12 +109,11 @@ void
 ngx_http_kvroute_health_end(ngx_http_kvroute_ctx_t *ctx, bool taken)
 {
 	ngx_http_upstream_t *u = ctx->request->upstream;
-	struct evidence_end how = { .worker = ctx->worker, .taken = taken,
-	    .left = ctx->request->connection->error,
-	    .stream = ctx->passing.stream,
-	    .head_ns = -1, .prompt_tokens = ctx->decision.prompt_tokens,
-	    .overlap_tokens = ctx->decision.overlap_tokens,
-	    .report = &ctx->passing.report };
+	struct evidence_end how = { .worker = ctx->book.worker, .taken = taken,
+	    .left = ctx->request->connection->error, .stream =
+	    ctx->passing.stream, .head_ns = -1, .prompt_tokens =
+	    ctx->book.decision.prompt_tokens, .overlap_tokens =
+	    ctx->book.decision.overlap_tokens, .report = &ctx->passing.report };
 
 	if (u != NULL && u->state != NULL &&
 	    u->state->header_time != (ngx_msec_t)-1)

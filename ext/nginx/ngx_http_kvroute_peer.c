@@ -26,7 +26,6 @@
 #include "ngx_http_kvroute_follow.h"
 #include "ngx_http_kvroute_health.h"
 #include "ngx_http_kvroute_look.h"
-#include "ngx_http_kvroute_prefill.h"
 #include "ngx_http_kvroute_queue.h"
 #include "ngx_http_kvroute_ranks.h"
 #include "ngx_http_kvroute_server.h"
@@ -45,8 +44,8 @@ enum { LOOKS = 4 };
 /* --------------------------------------------------------------- choice --- */
 
 /*
- * Takes ctx->worker. If it became unusable meanwhile, a backup may have been
- * found instead: then it is not `current`.
+ * Takes the worker. If it became unusable meanwhile, a backup may have been found
+ * instead: then it is not `current`.
  */
 static ngx_int_t
 take_worker(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc,
@@ -57,7 +56,7 @@ take_worker(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc,
 	uint32_t rank;
 	ngx_int_t rc;
 
-	i = known_of_worker(&ctx->up->fleet, ctx->worker, &rank);
+	i = known_of_worker(&ctx->up->fleet, ctx->book.worker, &rank);
 	rc = i < ctx->up->fleet.n_known && (known[i].usable ||
 	    known[i].spared) ? ngx_http_kvroute_take(ctx, pc, i) : NGX_BUSY;
 	*current = rc == NGX_OK && known_is_called(&known[i],
@@ -82,10 +81,10 @@ take_best(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc, int64_t now)
 	if (current)
 		return rc;
 	ngx_http_kvroute_end(ctx, false);
-	ctx->missed = true;
-	ctx->worker = 0;
-	ctx->reason = REASON_NO_WORKER;
-	ctx->affinity = KVR_AFFINITY_NONE;
+	ctx->book.missed = true;
+	ctx->book.worker = 0;
+	ctx->book.reason = REASON_NO_WORKER;
+	ctx->book.affinity = KVR_AFFINITY_NONE;
 	return rc == NGX_BUSY ? ngx_http_kvroute_take_least(ctx, pc) : rc;
 }
 
@@ -105,8 +104,8 @@ take_again(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc, int64_t now)
 		return rc;
 	}
 	ctx->rank = 0;
-	ctx->worker = f->known[i].ids[0];
-	if (ctx->worker != 0)
+	ctx->book.worker = f->known[i].ids[0];
+	if (ctx->book.worker != 0)
 		ngx_http_kvroute_kept_book(ctx, now);
 	return NGX_OK;
 }
@@ -121,9 +120,9 @@ take_kept(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc, int64_t now)
 	uint32_t rank;
 	ngx_int_t rc;
 
-	if (ctx->reason == REASON_STATE_BUSY)
+	if (ctx->book.reason == REASON_STATE_BUSY)
 		return ngx_http_kvroute_take_none(ctx, pc);
-	if (ctx->worker == 0)
+	if (ctx->book.worker == 0)
 		return ngx_http_kvroute_take_least(ctx, pc);
 	rc = take_worker(ctx, pc, &current);
 	if (current) {
@@ -136,7 +135,7 @@ take_kept(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc, int64_t now)
 		pc->sockaddr = NULL;
 	}
 	ngx_http_kvroute_session_busy(ctx,
-	    known_of_worker(&ctx->up->fleet, ctx->worker, &rank));
+	    known_of_worker(&ctx->up->fleet, ctx->book.worker, &rank));
 	return ngx_http_kvroute_take_none(ctx, pc);
 }
 
@@ -189,10 +188,10 @@ take_probe(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc, int64_t now)
 	if (rc == NGX_BUSY || ngx_http_kvroute_taken_peer(ctx) != i)
 		return rc;
 	ctx->probe = true;
-	ctx->reason = REASON_PROBE;
-	ctx->worker = known->ids[rank];
+	ctx->book.reason = REASON_PROBE;
+	ctx->book.worker = known->ids[rank];
 	ctx->rank = known->named ? (ngx_int_t)rank : -1;
-	if (ctx->worker != 0)
+	if (ctx->book.worker != 0)
 		ngx_http_kvroute_kept_book(ctx, now);
 	return rc;
 }
@@ -243,10 +242,10 @@ take_one(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc, int64_t now)
 	    (rc = take_again(ctx, pc, now)) != NGX_BUSY)
 		return rc;
 	found = chooses && ngx_http_kvroute_session_find(ctx, now);
-	if ((!found || ctx->reason == REASON_STATE_LOST) &&
+	if ((!found || ctx->book.reason == REASON_STATE_LOST) &&
 	    !waits_lets(&ctx->up->waits.line, &ctx->wait.turn, now)) {
-		ctx->reason = REASON_NO_WORKER;
-		ctx->affinity = KVR_AFFINITY_NONE;
+		ctx->book.reason = REASON_NO_WORKER;
+		ctx->book.affinity = KVR_AFFINITY_NONE;
 		return NGX_BUSY;
 	}
 	if (!chooses)
@@ -260,12 +259,8 @@ take_once(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc, int64_t now)
 {
 	ngx_http_kvroute_srv_conf_t *up = ctx->up;
 
-	ctx->reason = ctx->opinion;
-	ctx->worker = 0;
+	booking_begin(&ctx->book, ctx->opinion);
 	ctx->rank = -1;
-	ctx->prefill.name.len = 0;
-	ctx->affinity = KVR_AFFINITY_NONE;
-	ngx_memzero(&ctx->decision, sizeof(ctx->decision));
 	ctx->probe = false;
 	ngx_http_kvroute_peers_follow(up, ctx->request->connection->log);
 	if (ctx->generation != up->follow.generation &&
@@ -303,7 +298,7 @@ peer_get(ngx_peer_connection_t *pc, void *data)
 	if (rc == NGX_OK)
 		ngx_http_kvroute_other_book(ctx, began);
 	if (rc != NGX_AGAIN) {
-		up->fleet.shared->reasons[ctx->reason]++;
+		up->fleet.shared->reasons[ctx->book.reason]++;
 		ngx_http_kvroute_session_count(ctx);
 	}
 	ctx->ns += ngx_http_kvroute_spent(ctx->up, began);
@@ -482,6 +477,8 @@ ctx_make(ngx_http_request_t *r, ngx_http_kvroute_srv_conf_t *up)
 		return NULL;
 	ctx->request = r;
 	ctx->up = up;
+	ctx->book.fleet = &up->fleet;
+	ctx->book.writes = &up->writes;
 	ctx->rank = -1;
 	cln = ngx_pool_cleanup_add(r->pool, 0);
 	if (cln == NULL || ngx_array_init(&ctx->taken, r->pool, 2,

@@ -168,8 +168,8 @@ timed_out(ngx_event_t *event)
 	ngx_connection_t *c = ctx->wait.hold;
 
 	wait_end(ctx);
-	ctx->reason = REASON_QUEUE_TIMEOUT;
-	ctx->up->fleet.shared->reasons[ctx->reason]++;
+	ctx->book.reason = REASON_QUEUE_TIMEOUT;
+	ctx->up->fleet.shared->reasons[ctx->book.reason]++;
 	ctx->request->upstream->peer.tries = 0;
 	c->write->timedout = 1;
 	c->write->handler(c->write);
@@ -211,7 +211,7 @@ ngx_http_kvroute_queue_wait(ngx_http_kvroute_ctx_t *ctx,
 	ngx_memcpy(ctx->rrp.tried, ctx->wait.tried, ctx->wait.bytes);
 	pc->name = ctx->rrp.peers->name;
 	ngx_http_kvroute_peers_look(ctx);
-	ctx->wait.turn.kept = ctx->reason == REASON_STATE_BUSY;
+	ctx->wait.turn.kept = ctx->book.reason == REASON_STATE_BUSY;
 	ctx->wait.turn.retried = ctx->tries > 1;
 	if (!waits_hope(&up->fleet, &ctx->wait.turn))
 		return NGX_BUSY;
@@ -228,7 +228,7 @@ ngx_http_kvroute_queue_wait(ngx_http_kvroute_ctx_t *ctx,
 		}
 		waits_write(&up->waits.line, kvr_clock_now());
 	}
-	ctx->reason = REASON_QUEUE_FULL;
+	ctx->book.reason = REASON_QUEUE_FULL;
 	return NGX_BUSY;
 }
 

@@ -210,9 +210,9 @@ ngx_http_kvroute_rank_write(ngx_http_kvroute_ctx_t *ctx)
 		return;
 	if (ctx->rank >= 0)
 		p = ngx_sprintf(p, "%V: %i\r\n", &header, ctx->rank);
-	if (ctx->prefill.name.len > 0)
-		p = ngx_sprintf(p, "%V: %V\r\n", &prefill,
-		    &ctx->prefill.name);
+	if (ctx->book.prefill_length > 0)
+		p = ngx_sprintf(p, "%V: %*s\r\n", &prefill,
+		    ctx->book.prefill_length, ctx->book.prefill_name);
 	p = ngx_cpymem(p, ctx->rank_rest.data, ctx->rank_rest.len);
 	ctx->rank_head->last = p;
 }

@@ -142,7 +142,7 @@ ngx_http_kvroute_refusal_begin(ngx_http_request_t *r)
 	if (refusal == NULL)
 		return;
 	of = refusal->why != NULL ? refusal_invalid(refusal->why) :
-	    refusal_of(ctx->reason, r->headers_out.status ==
+	    refusal_of(ctx->book.reason, r->headers_out.status ==
 	    NGX_HTTP_GATEWAY_TIME_OUT);
 	status_set(r, &of);
 	refusal->body = text_make(r, &of);

@@ -84,9 +84,9 @@ ngx_http_kvroute_session_busy(ngx_http_kvroute_ctx_t *ctx, ngx_uint_t i)
 	ctx->wait.turn.wants = i < ctx->up->fleet.n_known ?
 	    ctx->up->fleet.known[i].key : 0;
 	ctx->wait.turn.wants_at = i;
-	ctx->worker = 0;
-	ctx->reason = REASON_STATE_BUSY;
-	ctx->affinity = KVR_AFFINITY_NONE;
+	ctx->book.worker = 0;
+	ctx->book.reason = REASON_STATE_BUSY;
+	ctx->book.affinity = KVR_AFFINITY_NONE;
 }
 
 /* Ids that may be new: their lookup found the lock held. */
@@ -157,18 +157,19 @@ ngx_http_kvroute_session_find(ngx_http_kvroute_ctx_t *ctx, int64_t now)
 	if (ctx->keeps.state == 0)
 		return false;
 	error = bound_find(ctx, now, &worker, &i);
-	ctx->reason = kept_verdict(error, i < up->fleet.n_known &&
+	ctx->book.reason = kept_verdict(error, i < up->fleet.n_known &&
 	    !up->fleet.known[i].down && !kept_back(up, i),
 	    i < up->fleet.n_known && (up->fleet.known[i].usable ||
-	    up->fleet.known[i].spared), &ctx->affinity);
-	if (ctx->reason == REASON_STATE_BUSY)
+	    up->fleet.known[i].spared), &ctx->book.affinity);
+	if (ctx->book.reason == REASON_STATE_BUSY)
 		ngx_http_kvroute_session_busy(ctx, i);
 	else
-		ctx->worker = ctx->reason == REASON_AFFINITY ? worker : 0;
-	if (ctx->reason == REASON_STATE_LOST)
+		ctx->book.worker = ctx->book.reason == REASON_AFFINITY ? worker
+		    : 0;
+	if (ctx->book.reason == REASON_STATE_LOST)
 		ctx->bound_held = false; /* that is of its session */
-	if (ctx->reason == REASON_COST) {
-		ctx->reason = ctx->opinion;
+	if (ctx->book.reason == REASON_COST) {
+		ctx->book.reason = ctx->opinion;
 		return false;
 	}
 	return true;
@@ -177,7 +178,7 @@ ngx_http_kvroute_session_find(ngx_http_kvroute_ctx_t *ctx, int64_t now)
 void
 ngx_http_kvroute_session_count(ngx_http_kvroute_ctx_t *ctx)
 {
-	kept_count(ctx->up->fleet.shared, ctx->affinity, ctx->bound_held);
+	kept_count(ctx->up->fleet.shared, ctx->book.affinity, ctx->bound_held);
 }
 
 /* -------------------------------------------------------------- binding --- */

@@ -54,9 +54,8 @@ ngx_http_kvroute_trace_keep(ngx_http_kvroute_ctx_t *ctx)
 
 	if (loc->trace != NULL)
 		trace_line_keep(&ctx->trace, ctx->reader->prompt,
-		    &ctx->decision, ctx->facts.opening,
-		    ctx->up->options.block_size,
-		    loc->trace->sample);
+		    &ctx->book.decision, ctx->facts.opening,
+		    ctx->up->options.block_size, loc->trace->sample);
 }
 
 /* ---------------------------------------------------------------- write --- */
@@ -74,7 +73,7 @@ log_handler(ngx_http_request_t *r)
 	    loc->trace->file->fd == NGX_INVALID_FILE)
 		return NGX_OK;
 	name = ngx_http_kvroute_worker_name(ctx);
-	line = trace_line_write(&ctx->trace, &ctx->decision,
+	line = trace_line_write(&ctx->trace, &ctx->book.decision,
 	    &ctx->passing.report, (char *)name.data, name.len, ctx->rank, &n);
 	if (line == NULL)
 		return NGX_OK;

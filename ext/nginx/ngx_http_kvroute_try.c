@@ -52,8 +52,8 @@ ngx_http_kvroute_taken_worker(ngx_http_kvroute_ctx_t *ctx, uint64_t draw)
 	ngx_uint_t i;
 	uint32_t n;
 
-	if (ctx->worker != 0 && ctx->up->shadow == NGX_HTTP_KVROUTE_CHOOSE)
-		return ctx->worker;
+	if (ctx->book.worker != 0 && ctx->up->shadow == NGX_HTTP_KVROUTE_CHOOSE)
+		return ctx->book.worker;
 	i = ngx_http_kvroute_taken_peer(ctx);
 	if (i == ctx->up->fleet.n_known)
 		return 0;
@@ -72,11 +72,11 @@ ngx_http_kvroute_worker_name(ngx_http_kvroute_ctx_t *ctx)
 	ngx_uint_t i;
 	uint32_t rank;
 
-	if (ctx->worker == 0)
+	if (ctx->book.worker == 0)
 		return name;
 	if (ctx->up->shadow == NGX_HTTP_KVROUTE_CHOOSE)
 		return ngx_http_kvroute_taken_name(ctx);
-	i = known_of_worker(&ctx->up->fleet, ctx->worker, &rank);
+	i = known_of_worker(&ctx->up->fleet, ctx->book.worker, &rank);
 	if (i < ctx->up->fleet.n_known) {
 		name.data = (u_char *)known[i].name;
 		name.len = known[i].name_len;

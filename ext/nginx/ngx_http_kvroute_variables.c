@@ -11,8 +11,13 @@
 #include "ngx_http_kvroute_try.h"
 #include "reason.h"
 
-/* Figures of a decision; tokens on the chosen server, and on the best. */
-enum { OVERLAP, BLOCKS, TOKENS, BEST };
+enum fact {
+	WORKER, PREFILL, AFFINITY, REASON,
+	RANK, OVERLAP, BLOCKS, TOKENS, BEST, CACHED, NS,
+	TTFT, QUEUE_TIME, TOKEN_TIME
+};
+
+enum { MODEL = BODY_IDS, USER }; /* texts of the body, beside its ids */
 
 static void
 text_is(ngx_http_variable_value_t *v, const u_char *text, size_t n)
@@ -55,151 +60,137 @@ client_text_is(ngx_http_request_t *r, ngx_http_variable_value_t *v,
 	return NGX_OK;
 }
 
-static ngx_int_t
-number_is(ngx_http_request_t *r, ngx_http_variable_value_t *v, uint64_t n)
-{
-	u_char *text = ngx_pnalloc(r->pool, NGX_INT64_LEN);
+/* ---------------------------------------------------------------- texts --- */
 
+static ngx_str_t
+borrow(const char *text)
+{
+	return (ngx_str_t){ ngx_strlen(text), (u_char *)text };
+}
+
+static ngx_str_t
+text_of(ngx_http_kvroute_ctx_t *ctx, enum fact fact)
+{
+	static const char *const affinities[] = { [KVR_AFFINITY_NONE] = "none",
+	    [KVR_AFFINITY_HIT] = "hit", [KVR_AFFINITY_NEW] = "new",
+	    [KVR_AFFINITY_MOVED] = "moved", [KVR_AFFINITY_GONE] = "gone" };
+
+	return fact == WORKER ? ngx_http_kvroute_worker_name(ctx) :
+	    fact == PREFILL ? (ngx_str_t){ ctx->book.prefill_length,
+	    (u_char *)ctx->book.prefill_name } :
+	    fact == AFFINITY ? borrow(affinities[ctx->book.affinity]) :
+	    borrow(reason_name(ctx->book.reason));
+}
+
+static ngx_int_t
+text_get(ngx_http_request_t *r, ngx_http_variable_value_t *v, uintptr_t fact)
+{
+	ngx_http_kvroute_ctx_t *ctx = ngx_http_kvroute_ctx(r);
+	ngx_str_t text = ngx_null_string;
+
+	if (ctx != NULL)
+		text = text_of(ctx, (enum fact)fact);
+	text_is(v, text.data, text.len);
+	return NGX_OK;
+}
+
+static ngx_str_t
+body_text_of(ngx_http_request_t *r, uintptr_t which)
+{
+	ngx_http_kvroute_ctx_t *ctx = ngx_http_kvroute_ctx(r);
+	const ngx_str_t *text = ctx == NULL ? NULL : which == MODEL ?
+	    &ctx->model : &ctx->body_ids[which];
+
+	if (text != NULL && text->len > 0)
+		return *text;
+	return which == MODEL ? ngx_http_kvroute_early_model(r) :
+	    ngx_http_kvroute_early_id(r, which);
+}
+
+/* Of the user: whichever of three members clients have for it. */
+static ngx_int_t
+body_get(ngx_http_request_t *r, ngx_http_variable_value_t *v, uintptr_t which)
+{
+	static const enum body_id order[] = { BODY_USER, BODY_SAFETY,
+	    BODY_METADATA_USER };
+	ngx_str_t text = ngx_null_string;
+	size_t i;
+
+	if (which != USER)
+		text = body_text_of(r, which);
+	for (i = 0; which == USER && text.len == 0 && i < 3; i++)
+		text = body_text_of(r, order[i]);
+	return client_text_is(r, v, &text);
+}
+
+/* -------------------------------------------------------------- numbers --- */
+
+/* False: it is not known. */
+static bool
+number_of(const ngx_http_kvroute_ctx_t *ctx, enum fact fact, uint64_t *n)
+{
+	const struct kvr_decision *d = &ctx->book.decision;
+
+	switch (fact) {
+	case RANK:
+		*n = (uint64_t)ctx->rank;
+		return ctx->rank >= 0;
+	case CACHED:
+		*n = ctx->passing.report.cached_tokens;
+		return ctx->passing.report.kind == KVR_REPORT_VALUE;
+	case NS:
+		*n = ctx->ns;
+		return true;
+	default:
+		*n = fact == OVERLAP ? d->overlap_blocks :
+		    fact == BLOCKS ? d->prompt_blocks :
+		    fact == TOKENS ? d->overlap_tokens : d->best_tokens;
+		return ctx->book.worker != 0;
+	}
+}
+
+static ngx_int_t
+number_get(ngx_http_request_t *r, ngx_http_variable_value_t *v, uintptr_t fact)
+{
+	ngx_http_kvroute_ctx_t *ctx = ngx_http_kvroute_ctx(r);
+	u_char *text;
+	uint64_t n;
+
+	if (ctx == NULL || !number_of(ctx, (enum fact)fact, &n)) {
+		text_is(v, NULL, 0);
+		return NGX_OK;
+	}
+	text = ngx_pnalloc(r->pool, NGX_INT64_LEN);
 	if (text == NULL)
 		return NGX_ERROR;
 	text_is(v, text, (size_t)(ngx_sprintf(text, "%uL", n) - text));
 	return NGX_OK;
 }
 
-static ngx_int_t
-worker_get(ngx_http_request_t *r, ngx_http_variable_value_t *v, uintptr_t data)
+/* In microseconds; false: it is not known. */
+static bool
+time_of(const ngx_http_kvroute_ctx_t *ctx, enum fact fact, uint64_t *us)
 {
-	ngx_http_kvroute_ctx_t *ctx = ngx_http_kvroute_ctx(r);
-
-	ngx_str_t name = ngx_null_string;
-
-	if (ctx != NULL)
-		name = ngx_http_kvroute_worker_name(ctx);
-	text_is(v, name.data, name.len);
-	return NGX_OK;
-}
-
-static ngx_int_t
-rank_get(ngx_http_request_t *r, ngx_http_variable_value_t *v, uintptr_t data)
-{
-	ngx_http_kvroute_ctx_t *ctx = ngx_http_kvroute_ctx(r);
-
-	if (ctx == NULL || ctx->rank < 0) {
-		text_is(v, NULL, 0);
-		return NGX_OK;
-	}
-	return number_is(r, v, (uint64_t)ctx->rank);
-}
-
-static ngx_int_t
-prefill_get(ngx_http_request_t *r, ngx_http_variable_value_t *v, uintptr_t data)
-{
-	ngx_http_kvroute_ctx_t *ctx = ngx_http_kvroute_ctx(r);
-
-	if (ctx == NULL)
-		text_is(v, NULL, 0);
-	else
-		text_is(v, ctx->prefill.name.data, ctx->prefill.name.len);
-	return NGX_OK;
-}
-
-static ngx_int_t
-model_get(ngx_http_request_t *r, ngx_http_variable_value_t *v, uintptr_t data)
-{
-	ngx_http_kvroute_ctx_t *ctx = ngx_http_kvroute_ctx(r);
-	ngx_str_t model = ctx != NULL && ctx->model.len > 0 ? ctx->model :
-	    ngx_http_kvroute_early_model(r);
-
-	return client_text_is(r, v, &model);
-}
-
-static ngx_str_t
-id_of(ngx_http_request_t *r, uintptr_t which)
-{
-	ngx_http_kvroute_ctx_t *ctx = ngx_http_kvroute_ctx(r);
-
-	return ctx != NULL && ctx->body_ids[which].len > 0 ?
-	    ctx->body_ids[which] : ngx_http_kvroute_early_id(r, which);
-}
-
-/* A text of the body. */
-static ngx_int_t
-id_get(ngx_http_request_t *r, ngx_http_variable_value_t *v, uintptr_t which)
-{
-	ngx_str_t id = id_of(r, which);
-
-	return client_text_is(r, v, &id);
-}
-
-/* Whichever of three members clients have for it. */
-static ngx_int_t
-user_get(ngx_http_request_t *r, ngx_http_variable_value_t *v, uintptr_t data)
-{
-	static const enum body_id order[] = { BODY_USER, BODY_SAFETY,
-	    BODY_METADATA_USER };
-	size_t i = 0;
-
-	while (i < 2 && id_of(r, order[i]).len == 0)
-		i++;
-	return id_get(r, v, order[i]);
-}
-
-static ngx_int_t
-affinity_get(ngx_http_request_t *r, ngx_http_variable_value_t *v,
-    uintptr_t data)
-{
-	static const char *const names[] = { [KVR_AFFINITY_NONE] = "none",
-	    [KVR_AFFINITY_HIT] = "hit", [KVR_AFFINITY_NEW] = "new",
-	    [KVR_AFFINITY_MOVED] = "moved", [KVR_AFFINITY_GONE] = "gone" };
-	ngx_http_kvroute_ctx_t *ctx = ngx_http_kvroute_ctx(r);
-
-	if (ctx == NULL)
-		text_is(v, NULL, 0);
-	else
-		text_is(v, (const u_char *)names[ctx->affinity],
-		    strlen(names[ctx->affinity]));
-	return NGX_OK;
-}
-
-static ngx_int_t
-reason_get(ngx_http_request_t *r, ngx_http_variable_value_t *v, uintptr_t data)
-{
-	ngx_http_kvroute_ctx_t *ctx = ngx_http_kvroute_ctx(r);
-	const char *name;
-
-	if (ctx == NULL) {
-		text_is(v, NULL, 0);
-		return NGX_OK;
-	}
-	name = reason_name(ctx->reason);
-	text_is(v, (const u_char *)name, strlen(name));
-	return NGX_OK;
-}
-
-/* Numbers of the choice, if there was one. */
-static ngx_int_t
-decision_get(ngx_http_request_t *r, ngx_http_variable_value_t *v,
-    uintptr_t number)
-{
-	ngx_http_kvroute_ctx_t *ctx = ngx_http_kvroute_ctx(r);
-
-	if (ctx == NULL || ctx->worker == 0) {
-		text_is(v, NULL, 0);
-		return NGX_OK;
-	}
-	return number_is(r, v,
-	    number == OVERLAP ? ctx->decision.overlap_blocks :
-	    number == BLOCKS ? ctx->decision.prompt_blocks :
-	    number == TOKENS ? ctx->decision.overlap_tokens :
-	    ctx->decision.best_tokens);
+	*us = fact == TOKEN_TIME ? ctx->passing.token_ns / 1000 :
+	    fact == QUEUE_TIME ? ctx->wait.ns / 1000000 * 1000 :
+	    (uint64_t)ctx->first_ms * 1000;
+	return fact == TOKEN_TIME ? ctx->passing.token_ns > 0 :
+	    fact == QUEUE_TIME ? ctx->wait.ns > 0 : ctx->passing.first != 0;
 }
 
 /* In seconds, as nginx's own times are. */
 static ngx_int_t
-seconds_are(ngx_http_request_t *r, ngx_http_variable_value_t *v, uint64_t us)
+time_get(ngx_http_request_t *r, ngx_http_variable_value_t *v, uintptr_t fact)
 {
-	u_char *text = ngx_pnalloc(r->pool, NGX_INT64_LEN + 7), *end;
+	ngx_http_kvroute_ctx_t *ctx = ngx_http_kvroute_ctx(r);
+	u_char *text, *end;
+	uint64_t us;
 
+	if (ctx == NULL || !time_of(ctx, (enum fact)fact, &us)) {
+		text_is(v, NULL, 0);
+		return NGX_OK;
+	}
+	text = ngx_pnalloc(r->pool, NGX_INT64_LEN + 7);
 	if (text == NULL)
 		return NGX_ERROR;
 	end = us % 1000 == 0 ? ngx_sprintf(text, "%uL.%03uL", us / 1000000,
@@ -209,110 +200,32 @@ seconds_are(ngx_http_request_t *r, ngx_http_variable_value_t *v, uint64_t us)
 	return NGX_OK;
 }
 
-static ngx_int_t
-ttft_get(ngx_http_request_t *r, ngx_http_variable_value_t *v, uintptr_t data)
-{
-	ngx_http_kvroute_ctx_t *ctx = ngx_http_kvroute_ctx(r);
+/* ------------------------------------------------------------------ all --- */
 
-	if (ctx == NULL || ctx->passing.first == 0) {
-		text_is(v, NULL, 0);
-		return NGX_OK;
-	}
-	return seconds_are(r, v, (uint64_t)ctx->first_ms * 1000);
-}
-
-/* The time of requests that had to wait. */
-static ngx_int_t
-queue_time_get(ngx_http_request_t *r, ngx_http_variable_value_t *v,
-    uintptr_t data)
-{
-	ngx_http_kvroute_ctx_t *ctx = ngx_http_kvroute_ctx(r);
-
-	if (ctx == NULL || ctx->wait.ns == 0) {
-		text_is(v, NULL, 0);
-		return NGX_OK;
-	}
-	return seconds_are(r, v, ctx->wait.ns / 1000000 * 1000);
-}
-
-static ngx_int_t
-token_time_get(ngx_http_request_t *r, ngx_http_variable_value_t *v,
-    uintptr_t data)
-{
-	ngx_http_kvroute_ctx_t *ctx = ngx_http_kvroute_ctx(r);
-
-	if (ctx == NULL || ctx->passing.token_ns == 0) {
-		text_is(v, NULL, 0);
-		return NGX_OK;
-	}
-	return seconds_are(r, v, ctx->passing.token_ns / 1000);
-}
-
-static ngx_int_t
-cached_get(ngx_http_request_t *r, ngx_http_variable_value_t *v, uintptr_t data)
-{
-	ngx_http_kvroute_ctx_t *ctx = ngx_http_kvroute_ctx(r);
-
-	if (ctx == NULL || ctx->passing.report.kind != KVR_REPORT_VALUE) {
-		text_is(v, NULL, 0);
-		return NGX_OK;
-	}
-	return number_is(r, v, ctx->passing.report.cached_tokens);
-}
-
-static ngx_int_t
-ns_get(ngx_http_request_t *r, ngx_http_variable_value_t *v, uintptr_t data)
-{
-	ngx_http_kvroute_ctx_t *ctx = ngx_http_kvroute_ctx(r);
-
-	if (ctx == NULL) {
-		text_is(v, NULL, 0);
-		return NGX_OK;
-	}
-	return number_is(r, v, ctx->ns);
-}
+#define VARIABLE(name, get, fact) { ngx_string("kvroute_" name), NULL, get, \
+	fact, NGX_HTTP_VAR_NOCACHEABLE, 0 }
 
 static ngx_http_variable_t variables[] = {
-	{ ngx_string("kvroute_worker"), NULL, worker_get, 0,
-	    NGX_HTTP_VAR_NOCACHEABLE, 0 },
-	{ ngx_string("kvroute_rank"), NULL, rank_get, 0,
-	    NGX_HTTP_VAR_NOCACHEABLE, 0 },
-	{ ngx_string("kvroute_prefill"), NULL, prefill_get, 0,
-	    NGX_HTTP_VAR_NOCACHEABLE, 0 },
-	{ ngx_string("kvroute_overlap"), NULL, decision_get, OVERLAP,
-	    NGX_HTTP_VAR_NOCACHEABLE, 0 },
-	{ ngx_string("kvroute_blocks"), NULL, decision_get, BLOCKS,
-	    NGX_HTTP_VAR_NOCACHEABLE, 0 },
-	{ ngx_string("kvroute_overlap_tokens"), NULL, decision_get, TOKENS,
-	    NGX_HTTP_VAR_NOCACHEABLE, 0 },
-	{ ngx_string("kvroute_best_tokens"), NULL, decision_get, BEST,
-	    NGX_HTTP_VAR_NOCACHEABLE, 0 },
-	{ ngx_string("kvroute_ttft"), NULL, ttft_get, 0,
-	    NGX_HTTP_VAR_NOCACHEABLE, 0 },
-	{ ngx_string("kvroute_queue_time"), NULL, queue_time_get, 0,
-	    NGX_HTTP_VAR_NOCACHEABLE, 0 },
-	{ ngx_string("kvroute_token_time"), NULL, token_time_get, 0,
-	    NGX_HTTP_VAR_NOCACHEABLE, 0 },
-	{ ngx_string("kvroute_cached"), NULL, cached_get, 0,
-	    NGX_HTTP_VAR_NOCACHEABLE, 0 },
-	{ ngx_string("kvroute_reason"), NULL, reason_get, 0,
-	    NGX_HTTP_VAR_NOCACHEABLE, 0 },
-	{ ngx_string("kvroute_model"), NULL, model_get, 0,
-	    NGX_HTTP_VAR_NOCACHEABLE, 0 },
-	{ ngx_string("kvroute_affinity"), NULL, affinity_get, 0,
-	    NGX_HTTP_VAR_NOCACHEABLE, 0 },
-	{ ngx_string("kvroute_cache_key"), NULL, id_get, BODY_CACHE_KEY,
-	    NGX_HTTP_VAR_NOCACHEABLE, 0 },
-	{ ngx_string("kvroute_session"), NULL, id_get, BODY_SESSION,
-	    NGX_HTTP_VAR_NOCACHEABLE, 0 },
-	{ ngx_string("kvroute_user"), NULL, user_get, 0,
-	    NGX_HTTP_VAR_NOCACHEABLE, 0 },
-	{ ngx_string("kvroute_previous_response"), NULL, id_get, BODY_PREVIOUS,
-	    NGX_HTTP_VAR_NOCACHEABLE, 0 },
-	{ ngx_string("kvroute_conversation"), NULL, id_get, BODY_CONVERSATION,
-	    NGX_HTTP_VAR_NOCACHEABLE, 0 },
-	{ ngx_string("kvroute_ns"), NULL, ns_get, 0,
-	    NGX_HTTP_VAR_NOCACHEABLE, 0 },
+	VARIABLE("worker", text_get, WORKER),
+	VARIABLE("rank", number_get, RANK),
+	VARIABLE("prefill", text_get, PREFILL),
+	VARIABLE("overlap", number_get, OVERLAP),
+	VARIABLE("blocks", number_get, BLOCKS),
+	VARIABLE("overlap_tokens", number_get, TOKENS),
+	VARIABLE("best_tokens", number_get, BEST),
+	VARIABLE("ttft", time_get, TTFT),
+	VARIABLE("queue_time", time_get, QUEUE_TIME),
+	VARIABLE("token_time", time_get, TOKEN_TIME),
+	VARIABLE("cached", number_get, CACHED),
+	VARIABLE("reason", text_get, REASON),
+	VARIABLE("model", body_get, MODEL),
+	VARIABLE("affinity", text_get, AFFINITY),
+	VARIABLE("cache_key", body_get, BODY_CACHE_KEY),
+	VARIABLE("session", body_get, BODY_SESSION),
+	VARIABLE("user", body_get, USER),
+	VARIABLE("previous_response", body_get, BODY_PREVIOUS),
+	VARIABLE("conversation", body_get, BODY_CONVERSATION),
+	VARIABLE("ns", number_get, NS),
 	ngx_http_null_variable
 };
 
