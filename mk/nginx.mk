@@ -67,7 +67,7 @@ nginx-module: deps-nginx ## build the nginx module; NGINX_SRC=directory if not f
 
 nginx-module-here: $(STATIC) #- the same without installing dependencies
 	$(call say,NGINX,$(BUILD)/nginx/ngx_http_upstream_kvroute_module.so)
-	$(Q)MAKEFLAGS= CC='$(CC)' SAN='$(SAN)' bash ext/nginx/module.sh $(BUILD) '$(NGINX_SRC)'
+	$(Q)MAKEFLAGS= CC='$(CC)' SAN='$(SAN)' bash mk/nginx_module.sh $(BUILD) '$(NGINX_SRC)'
 
 # The same with limits so small that tests need no long bodies, and with a file
 # that stops the reading of bodies.
@@ -80,7 +80,7 @@ SMALL := -DNGX_HTTP_KVROUTE_PIECE=1024 -DNGX_HTTP_KVROUTE_SHORT=1024 \
 nginx-module-small: nginx-module-here #- the same for tests: small limits, and a file that stops the reading of bodies
 	$(call say,NGINX,$(BUILD)/nginx/small/ngx_http_upstream_kvroute_module.so)
 	$(Q)MAKEFLAGS= CC='$(CC)' SAN='$(SAN)' VARIANT=small DEFINES='$(SMALL)' \
-	    bash ext/nginx/module.sh $(BUILD) '$(NGINX_SRC)'
+	    bash mk/nginx_module.sh $(BUILD) '$(NGINX_SRC)'
 
 # What nginx-module has built for some nginx is installed as it is: built again
 # here, it could be for another one.
@@ -113,7 +113,7 @@ demo-nginx: deps-nginx ## agents by least_conn, by hash and by kvroute in nginx 
 	@+$(MAKE) --no-print-directory demo-nginx-here
 
 demo-nginx-here: $(NGINX_TOOLS) nginx-module-here #- the same without installing dependencies
-	@sh ext/nginx/demo.sh $(BUILD)
+	@sh bench/nginx/demo.sh $(BUILD)
 
 .PHONY: demo-sync demo-sync-here
 
@@ -121,7 +121,7 @@ demo-sync: deps-nginx deps-sync #- agents by two nginx, each alone and with kvro
 	@+$(MAKE) --no-print-directory demo-sync-here
 
 demo-sync-here: $(NGINX_TOOLS) $(SYNC_IF_POSSIBLE) nginx-module-here #- the same without installing dependencies
-	@sh ext/nginx/demo_sync.sh $(BUILD)
+	@sh bench/nginx/demo_sync.sh $(BUILD)
 
 # The cost of reading a body, compared with hashing its text and with YAJL.
 $(BUILD)/floor: $(call objects,bench/nginx/body_floor.c $(HTTP)) $(STATIC) \
@@ -174,6 +174,6 @@ bench-nginx: deps deps-nginx ## measure gain and cost in nginx (20 minutes); BEN
 	@+$(MAKE) --no-print-directory bench-nginx-here
 
 bench-nginx-here: $(NGINX_TOOLS) $(BUILD)/floor $(BUILD)/turns.so nginx-module-here #- the same without installing dependencies
-	$(Q)MAKEFLAGS= CC='$(CC)' bash ext/nginx/module.sh $(BUILD) \
+	$(Q)MAKEFLAGS= CC='$(CC)' bash mk/nginx_module.sh $(BUILD) \
 	    '$(NGINX_SRC)' bench/nginx/module
 	@sh bench/nginx/bench.sh $(BUILD)

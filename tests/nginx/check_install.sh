@@ -84,7 +84,7 @@ module_is_built_under_load()
 	# shellcheck disable=SC2086
 	talk_meanwhile $load
 	for i in 1 2 3; do
-		MAKEFLAGS='' MAKELEVEL='' bash ext/nginx/module.sh "$build" \
+		MAKEFLAGS='' MAKELEVEL='' bash mk/nginx_module.sh "$build" \
 		    "${NGINX_SRC:-}" || echo 'it is not built'
 	done
 	talk_over

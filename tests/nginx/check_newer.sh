@@ -41,7 +41,7 @@ NGINX_BIN=$build/nginx-newer/nginx
 export NGINX_BIN
 variant()
 {
-	VARIANT=$1 DEFINES=$2 MAKEFLAGS='' bash ext/nginx/module.sh "$stage" \
+	VARIANT=$1 DEFINES=$2 MAKEFLAGS='' bash mk/nginx_module.sh "$stage" \
 	    "$build/nginx-newer/src"
 }
 [ -n "${T:-}" ] || [ "${CHECK_NGINX:-}" = quick ] || T=$cases

@@ -1,13 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
-# module.sh BUILD [NGINX_SRC [FOLDER]] - builds the nginx module of FOLDER
+# nginx_module.sh BUILD [NGINX_SRC [FOLDER]] - builds the nginx module of FOLDER
 # (default: ext/nginx) against the nginx sources in NGINX_SRC (default: Debian's
 # nginx-dev, with the options of Debian's nginx) into BUILD/nginx. SAN=...
 # compiles it with a sanitizer. VARIANT=NAME DEFINES="-D..." make another one from
 # what was built without, into BUILD/nginx/NAME.
 set -euo pipefail
 
-root=$(cd "$(dirname "$0")/../.." && pwd)
+root=$(cd "$(dirname "$0")/.." && pwd)
 variant=${VARIANT:-}
 mkdir -p "$1/nginx/$variant"
 out=$(cd "$1" && pwd)
@@ -57,7 +57,7 @@ prepare_once()
 	local wanted
 	wanted="$source ${CC:-cc} ${SAN:-} $(cd "$root" &&
 	    ls "$folder"/*.c ext/http/*/*.c &&
-	    cksum "$folder"/config ext/http/status/page.html ext/nginx/module.sh)
+	    cksum "$folder"/config ext/http/status/page.html mk/nginx_module.sh)
 	    $(cat "$source/conf_flags" "$source/src/core/nginx.h" \
 	        2> /dev/null | cksum)"
 	if [ "$(cat "$objects.made-of" 2> /dev/null)" != "$wanted" ]; then
