@@ -291,23 +291,14 @@ static void
 region_leave(ngx_http_kvroute_srv_conf_t *up)
 {
 	ngx_uint_t tries = LEAVE_TRIES;
-	uint64_t reaped = 0;
-	int error;
 
 	ngx_http_kvroute_polls_leave(up);
 	for (; tries > 0 && !writes_run(&up->writes, kvr_clock_now());
 	    tries--)
 		ngx_msleep(1);
-	do {
-		error = kvr_owner_reap(up->fleet.kvr, up->owners.seen.self,
-		    kvr_clock_now(), &reaped, NULL);
-		if (error != KVR_OK && (error != KVR_EBUSY || tries == 0))
-			break;
-		if (error == KVR_EBUSY) {
-			ngx_msleep(1);
-			tries--;
-		}
-	} while (error == KVR_EBUSY || reaped != 0);
+	for (; tries > 0 && !replicas_clear(&up->fleet, &up->owners.seen,
+	    kvr_clock_now()); tries--)
+		ngx_msleep(1);
 	spares_free(up->spares);
 	kvr_free(up->fleet.kvr);
 	up->fleet.kvr = NULL;

@@ -3,9 +3,9 @@
  * ngx_http_kvroute_reply.h - the response of a status location, while it is
  * written.
  *
- * A reply is a writer of ext/http whose text becomes the response. Memory is
- * the request's. When a call fails, the writer remembers it, takes nothing
- * further, and the response is an error: nothing is checked on the way.
+ * A reply is a writer of ext/http whose text becomes the response. When a call
+ * fails, the writer takes nothing further, and the response is an error:
+ * nothing is checked on the way.
  */
 #ifndef NGX_HTTP_KVROUTE_REPLY_H
 #define NGX_HTTP_KVROUTE_REPLY_H
@@ -13,19 +13,18 @@
 #include "ngx_http_kvroute_conf.h"
 
 #include "json_writer.h"
+#include "text_hold.h"
 
 typedef struct {
 	struct writer writer;
 	ngx_http_request_t *request;
-	ngx_chain_t *first;
-	ngx_chain_t **last;
-	ngx_buf_t *buf;         /* the one that is being filled */
-	size_t length;
+	struct hold *hold;      /* of the request's pool */
+	ngx_str_t shared;       /* instead of it, if it is not empty */
 } kvroute_reply_t;
 
 /* The reply must not be moved from here on. */
 void kvroute_reply_begin(kvroute_reply_t *o, ngx_http_request_t *r);
-/* Bytes that outlive the request; they are not copied. */
+/* The response is these bytes, which outlive the request. */
 void kvroute_reply_share(kvroute_reply_t *o, const void *bytes, size_t n);
 /* A header of the response. */
 void kvroute_reply_header(kvroute_reply_t *o, const char *name,

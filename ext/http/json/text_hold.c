@@ -39,3 +39,32 @@ hold_free(struct hold *h)
 	h->data = NULL;
 	h->length = h->capacity = 0;
 }
+
+static bool
+out_write(void *context, const void *bytes, size_t n)
+{
+	return hold_append(context, bytes, n);
+}
+
+static void *
+out_alloc(void *context, size_t size)
+{
+	(void)context;
+	return malloc(size);
+}
+
+static void
+out_free(void *context, void *memory)
+{
+	(void)context;
+	free(memory);
+}
+
+struct writer
+hold_out(struct hold *h)
+{
+	static const struct writer_calls calls = { out_write, out_alloc,
+	    out_free };
+
+	return (struct writer){ .calls = &calls, .context = h };
+}

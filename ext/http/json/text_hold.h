@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "text_writer.h"
+
 struct hold {
 	unsigned char *data;
 	size_t length;
@@ -21,6 +23,9 @@ bool hold_grow(struct hold *h, size_t n);
 void hold_trim(struct hold *h);
 /* Frees a buffer of any size, which is empty then. */
 void hold_free(struct hold *h);
+
+/* A writer that appends to it; its scratch memory is of malloc, too. */
+struct writer hold_out(struct hold *h);
 
 static inline bool
 hold_reserve(struct hold *h, size_t n)
