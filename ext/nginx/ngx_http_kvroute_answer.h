@@ -12,4 +12,7 @@
 char *ngx_http_kvroute_filters_order(ngx_conf_t *cf);
 void ngx_http_kvroute_filters_add(void);
 
+/* A stream has begun, or is over: it has no comments. Again is no error. */
+void ngx_http_kvroute_comments_end(ngx_http_kvroute_ctx_t *ctx);
+
 #endif

@@ -11,7 +11,6 @@
  */
 #include "ngx_http_kvroute_aside.h"
 
-#include "ngx_http_kvroute_args.h"
 #include "ngx_http_kvroute_reply.h"
 #include "ngx_http_kvroute_server.h"
 #include "status.h"

@@ -6,34 +6,30 @@
  * module's symbol is used by all: by it nginx finds the configuration.
  *
  *   conf, ctx              types: configured, of a request
- *   find                   headers, lines and modules by name
- *   server table           facts of servers; the peers as nginx has them
- *   kept                   structs that the pool of a request keeps
+ *   find                   headers, lines, modules, structs of a request
+ *   server                 facts of servers
  *   path front             endpoints; lines that do not count
  *   reader edit            the body in pieces; the request that is sent
- *   param                  parameters of directives
- *   session_conf share     directives
- *   fetch reply time       a connection, a response, histograms
- *   try                    the servers that were tried
- *   who                    digests of the prompt and the client
+ *   param share            directives
+ *   reply time             a question and its response; histograms
+ *   try                    the peers as they are, those that were tried
  *   read ranks             bodies in turns; headers of a choice
  *   poll                   questions to engines
- *   args                   a question of status
  *
  *   health                 gray servers
  *   early salt trace       before the choice; the input of replay(1)
  *
  *   body                   text -> prompt
  *   end                    finish or abort, also while the lock is held
- *   follow zone variables  peers that come and go; the region's memory; logs
+ *   follow variables       peers that come and go; logs
  *
  *   look choose            the peers as they are now; the best of them
  *   aside                  a long status in a thread
- *   show explain           JSON, metrics, page
+ *   show                   JSON, metrics, page, explanations
  *
- *   refuse comment         errors with a sentence; long prefills
+ *   refuse                 errors with a sentence
  *   queue session status   the line; sessions and their state; orders
- *   take answer region     nginx's balancer; response filters; processes
+ *   take answer region     nginx's balancer; response filters; memory, processes
  *   peer                   the life of a request, as kvr_lease(3) draws it
  *   advice                 lines that are missing
  *   phases                 filters and handlers

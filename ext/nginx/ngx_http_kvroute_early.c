@@ -25,7 +25,7 @@
 #include "endpoint.h"
 #include "ngx_http_kvroute_path.h"
 #include "ngx_http_kvroute_read.h"
-#include "ngx_http_kvroute_kept.h"
+#include "ngx_http_kvroute_find.h"
 #include "ngx_http_kvroute_reader.h"
 #include "ngx_http_kvroute_share.h"
 

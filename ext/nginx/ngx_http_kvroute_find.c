@@ -8,6 +8,13 @@ ngx_http_kvroute_same(const ngx_str_t *a, const ngx_str_t *b)
 	return a->len == b->len && ngx_memcmp(a->data, b->data, a->len) == 0;
 }
 
+bool
+ngx_http_kvroute_word_is(const ngx_str_t *text, const char *word)
+{
+	return text->len == ngx_strlen(word) &&
+	    ngx_strncmp(text->data, word, text->len) == 0;
+}
+
 ngx_table_elt_t *
 ngx_http_kvroute_header(ngx_http_request_t *r, const char *name)
 {
@@ -53,4 +60,32 @@ ngx_http_kvroute_module_find(ngx_module_t **modules, const char *name)
 	while (modules[i] != NULL && ngx_strcmp(modules[i]->name, name) != 0)
 		i++;
 	return i;
+}
+
+/* ------------------------------------------------- structs of a request --- */
+
+void *
+ngx_http_kvroute_kept_make(ngx_http_request_t *r, ngx_pool_cleanup_pt cleanup,
+    size_t size)
+{
+	ngx_pool_cleanup_t *cln = ngx_pool_cleanup_add(r->pool, size);
+
+	if (cln == NULL)
+		return NULL;
+	cln->handler = cleanup;
+	ngx_memzero(cln->data, size);
+	*(ngx_http_request_t **)cln->data = r;
+	return cln->data;
+}
+
+void *
+ngx_http_kvroute_kept_of(ngx_http_request_t *r, ngx_pool_cleanup_pt cleanup)
+{
+	ngx_pool_cleanup_t *cln;
+
+	for (cln = r->pool->cleanup; cln != NULL; cln = cln->next)
+		if (cln->handler == cleanup &&
+		    *(ngx_http_request_t **)cln->data == r)
+			return cln->data;
+	return NULL;
 }

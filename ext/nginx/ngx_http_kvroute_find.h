@@ -6,6 +6,8 @@
 #include "ngx_http_kvroute_conf.h"
 
 bool ngx_http_kvroute_same(const ngx_str_t *a, const ngx_str_t *b);
+/* Is this the word? */
+bool ngx_http_kvroute_word_is(const ngx_str_t *text, const char *word);
 /* A header of the client's request; NULL: not found. */
 ngx_table_elt_t *ngx_http_kvroute_header(ngx_http_request_t *r,
     const char *name);
@@ -16,5 +18,15 @@ bool ngx_http_kvroute_line_is(const u_char *p, const u_char *end,
 /* The place in the list; at the NULL at the end: this nginx lacks it. */
 ngx_uint_t ngx_http_kvroute_module_find(ngx_module_t **modules,
     const char *name);
+
+/*
+ * All 0 but for its first member, which is the request. Structs of one request
+ * differ by their cleanup. NULL: no memory.
+ */
+void *ngx_http_kvroute_kept_make(ngx_http_request_t *r,
+    ngx_pool_cleanup_pt cleanup, size_t size);
+/* NULL: there is no such struct. */
+void *ngx_http_kvroute_kept_of(ngx_http_request_t *r,
+    ngx_pool_cleanup_pt cleanup);
 
 #endif

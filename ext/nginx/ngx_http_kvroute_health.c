@@ -21,7 +21,6 @@
 #include "judge.h"
 #include "ngx_http_kvroute_ctx.h"
 #include "ngx_http_kvroute_try.h"
-#include "ngx_http_kvroute_who.h"
 #include "shared.h"
 
 enum { CHEAP_BYTES = 16384 }; /* of the body of a probe */

@@ -10,7 +10,7 @@
 #include "roles.h"
 #include "ngx_http_kvroute_ctx.h"
 #include "ngx_http_kvroute_follow.h"
-#include "ngx_http_kvroute_table.h"
+#include "ngx_http_kvroute_try.h"
 
 static bool
 is_named(const ngx_str_t *a, const void *name, size_t len)

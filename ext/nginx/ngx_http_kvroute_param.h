@@ -25,10 +25,16 @@ char *ngx_http_kvroute_param_refuse(ngx_conf_t *cf, ngx_str_t *argument,
 bool ngx_http_kvroute_param_given(ngx_conf_t *cf, const char *name);
 /* A copy that is one line of a log, whatever a client has sent. */
 ngx_str_t ngx_http_kvroute_printable(ngx_pool_t *pool, const ngx_str_t *text);
-/* Is this the word? */
-bool ngx_http_kvroute_word_is(const ngx_str_t *text, const char *word);
 /* Is this argument NAME=...? If so, *value is the rest. */
 bool ngx_http_kvroute_param_is(const ngx_str_t *argument, const char *name,
     ngx_str_t *value);
+
+char *ngx_http_kvroute_affinity_set(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+char *ngx_http_kvroute_responses_set(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+void ngx_http_kvroute_session_create(ngx_http_kvroute_loc_conf_t *loc);
+void ngx_http_kvroute_session_merge(ngx_http_kvroute_loc_conf_t *loc,
+    const ngx_http_kvroute_loc_conf_t *of);
 
 #endif

@@ -18,7 +18,7 @@
 #include "counters.h"
 #include "endpoint.h"
 #include "ngx_http_kvroute_front.h"
-#include "ngx_http_kvroute_kept.h"
+#include "ngx_http_kvroute_find.h"
 #include "salt.h"
 #include "shared.h"
 

@@ -13,7 +13,7 @@
 #include "ngx_http_kvroute_refuse.h"
 
 #include "ngx_http_kvroute_ctx.h"
-#include "ngx_http_kvroute_kept.h"
+#include "ngx_http_kvroute_find.h"
 #include "ngx_http_kvroute_try.h"
 #include "refusal.h"
 #include "text_writer.h"

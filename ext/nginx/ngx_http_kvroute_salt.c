@@ -31,7 +31,6 @@
 #include "ngx_http_kvroute_salt.h"
 
 #include "endpoint.h"
-#include "ngx_http_kvroute_kept.h"
 #include "ngx_http_kvroute_path.h"
 #include "ngx_http_kvroute_read.h"
 #include "ngx_http_kvroute_reader.h"

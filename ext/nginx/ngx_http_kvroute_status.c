@@ -15,13 +15,11 @@
 #include "ngx_http_kvroute_status.h"
 
 #include "json_writer.h"
-#include "ngx_http_kvroute_args.h"
-#include "ngx_http_kvroute_explain.h"
 #include "ngx_http_kvroute_find.h"
 #include "ngx_http_kvroute_param.h"
 #include "ngx_http_kvroute_reply.h"
 #include "ngx_http_kvroute_show.h"
-#include "ngx_http_kvroute_table.h"
+#include "ngx_http_kvroute_try.h"
 #include "orders.h"
 #include "status.h"
 
@@ -172,11 +170,11 @@ path_show(ngx_http_request_t *r, ngx_str_t *rest)
 	else if (format.len == 0)
 		return takes_html(r) ? kvroute_page_show(r) :
 		    kvroute_metrics_show(r);
-	if (kvroute_is(&format, "json"))
+	if (ngx_http_kvroute_word_is(&format, "json"))
 		return kvroute_state_show(r);
-	if (rest->len == 0 && kvroute_is(&format, "html"))
+	if (rest->len == 0 && ngx_http_kvroute_word_is(&format, "html"))
 		return kvroute_page_show(r);
-	if (kvroute_is(&format, rest->len > 0 ? "metrics" : "prometheus"))
+	if (ngx_http_kvroute_word_is(&format, rest->len > 0 ? "metrics" : "prometheus"))
 		return kvroute_metrics_show(r);
 	return rest->len > 0 ? no_path(r) : kvroute_reply_error(r,
 	    NGX_HTTP_BAD_REQUEST, "format= must be html, json or prometheus");
@@ -186,7 +184,7 @@ ngx_int_t
 ngx_http_kvroute_status_handler(ngx_http_request_t *r)
 {
 	ngx_str_t rest = rest_of_path(r);
-	bool explain = kvroute_is(&rest, "explain");
+	bool explain = ngx_http_kvroute_word_is(&rest, "explain");
 	ngx_int_t rc;
 
 	if (explain && r->method == NGX_HTTP_POST)

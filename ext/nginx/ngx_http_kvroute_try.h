@@ -20,4 +20,17 @@ uint64_t ngx_http_kvroute_taken_worker(ngx_http_kvroute_ctx_t *ctx,
 /* Where the server of the latest try is in fleet.known; n_known: none. */
 ngx_uint_t ngx_http_kvroute_taken_peer(ngx_http_kvroute_ctx_t *ctx);
 
+/* By nginx's rules: not down, and not failed just now; at its max_conns. */
+bool ngx_http_kvroute_is_alive(const ngx_http_upstream_rr_peer_t *peer,
+    time_t now);
+bool ngx_http_kvroute_is_full(const ngx_http_upstream_rr_peer_t *peer);
+/* Books the requests on servers that were reset: again, as they change. */
+void ngx_http_kvroute_stale_book(ngx_http_kvroute_srv_conf_t *up);
+
+/* Keeps ctx->digest, while the request has a prompt. */
+void ngx_http_kvroute_prompt_digest(ngx_http_kvroute_ctx_t *ctx);
+/* The same, or the digest of the body. The request has its pool. */
+uint64_t ngx_http_kvroute_digest_of(const ngx_http_kvroute_ctx_t *ctx);
+uint64_t ngx_http_kvroute_client_of(const ngx_http_kvroute_ctx_t *ctx);
+
 #endif

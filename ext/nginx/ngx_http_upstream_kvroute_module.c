@@ -15,6 +15,7 @@
 #include "endpoint.h"
 #include "ngx_http_kvroute_advice.h"
 #include "ngx_http_kvroute_answer.h"
+#include "ngx_http_kvroute_find.h"
 #include "ngx_http_kvroute_front.h"
 #include "ngx_http_kvroute_param.h"
 #include "ngx_http_kvroute_peer.h"
@@ -23,12 +24,10 @@
 #include "ngx_http_kvroute_region.h"
 #include "ngx_http_kvroute_salt.h"
 #include "ngx_http_kvroute_server.h"
-#include "ngx_http_kvroute_session_conf.h"
 #include "ngx_http_kvroute_share.h"
 #include "ngx_http_kvroute_status.h"
 #include "ngx_http_kvroute_trace.h"
 #include "ngx_http_kvroute_variables.h"
-#include "ngx_http_kvroute_zone.h"
 
 enum { MAX_BODY = 2 * 1024 * 1024 };
 /* Bindings of sessions, if not configured: of 32 bytes each. */
