@@ -42,7 +42,7 @@ module_named(ngx_conf_t *cf, const char *name)
 {
 	ngx_module_t **all = cf->cycle->modules;
 
-	return all[ngx_http_kvroute_module_find(all, name)];
+	return all[kvroute_module_find(all, name)];
 }
 
 /* The field that the directive sets in the configuration of its module. */
@@ -52,13 +52,13 @@ field_of(const ngx_module_t *module, void *conf, const char *directive)
 	ngx_command_t *command = module->commands;
 
 	for (; command->name.len > 0; command++)
-		if (ngx_http_kvroute_word_is(&command->name, directive))
+		if (kvroute_word_is(&command->name, directive))
 			return (char *)conf + command->offset;
 	return NULL;
 }
 
 static void
-advise(ngx_conf_t *cf, const ngx_http_kvroute_srv_conf_t *up, const char *why,
+advise(ngx_conf_t *cf, const kvroute_srv_conf_t *up, const char *why,
     const char *directive)
 {
 	ngx_log_error(NGX_LOG_WARN, cf->log, 0, "kvroute of upstream \"%V\": "
@@ -68,8 +68,7 @@ advise(ngx_conf_t *cf, const ngx_http_kvroute_srv_conf_t *up, const char *why,
 /* ------------------------------------------------------------ locations --- */
 
 static void
-advise_once(ngx_conf_t *cf, ngx_http_kvroute_srv_conf_t *up,
-    enum advice advice)
+advise_once(ngx_conf_t *cf, kvroute_srv_conf_t *up, enum advice advice)
 {
 	static const char *const lines[][2] = {
 		[ADVICE_RETRY] = { "requests that a server refuses or breaks "
@@ -117,7 +116,7 @@ clears_connection(const ngx_module_t *proxy, void *conf)
 
 static void
 proxy_advise(ngx_conf_t *cf, const ngx_module_t *proxy,
-    ngx_http_upstream_conf_t *conf, ngx_http_kvroute_srv_conf_t *up)
+    ngx_http_upstream_conf_t *conf, kvroute_srv_conf_t *up)
 {
 	ngx_uint_t *version = field_of(proxy, conf, "proxy_http_version");
 
@@ -139,12 +138,12 @@ proxy_advise(ngx_conf_t *cf, const ngx_module_t *proxy,
 
 /* Where a variable names the upstream, it is known with the first request. */
 void
-ngx_http_kvroute_location_advise(ngx_conf_t *cf)
+kvroute_location_advise(ngx_conf_t *cf)
 {
 	ngx_module_t *proxy = module_named(cf, "ngx_http_proxy_module");
 	ngx_http_conf_ctx_t *ctx = cf->ctx;
 	ngx_http_upstream_conf_t *conf;
-	ngx_http_kvroute_srv_conf_t *up;
+	kvroute_srv_conf_t *up;
 
 	if (proxy == NULL)
 		return;
@@ -161,7 +160,7 @@ ngx_http_kvroute_location_advise(ngx_conf_t *cf)
 /* ------------------------------------------------------------ upstreams --- */
 
 static void
-keepalive_advise(ngx_conf_t *cf, ngx_http_kvroute_srv_conf_t *up)
+keepalive_advise(ngx_conf_t *cf, kvroute_srv_conf_t *up)
 {
 	ngx_module_t *module = module_named(cf,
 	    "ngx_http_upstream_keepalive_module");
@@ -171,7 +170,7 @@ keepalive_advise(ngx_conf_t *cf, ngx_http_kvroute_srv_conf_t *up)
 		timeout = field_of(module, up->upstream->srv_conf[
 		    module->ctx_index], "keepalive_timeout");
 	/* The method of another directive calls this one's. */
-	if (ngx_http_kvroute_is_outermost(up->upstream))
+	if (kvroute_is_outermost(up->upstream))
 		advise(cf, up, "each request opens a connection",
 		    "keepalive 64; keepalive_timeout 4s;");
 	else if (timeout != NULL && *timeout >= ENGINE_IDLE_MS)
@@ -181,10 +180,10 @@ keepalive_advise(ngx_conf_t *cf, ngx_http_kvroute_srv_conf_t *up)
 }
 
 static void
-upstream_advise(ngx_conf_t *cf, ngx_http_kvroute_srv_conf_t *up)
+upstream_advise(ngx_conf_t *cf, kvroute_srv_conf_t *up)
 {
 	keepalive_advise(cf, up);
-	if (up->fleet.gray == 0 && up->shadow == NGX_HTTP_KVROUTE_CHOOSE)
+	if (up->fleet.gray == 0 && up->shadow == KVROUTE_CHOOSE)
 		advise(cf, up, "a server that is slow or failing gets as many "
 		    "requests as others", "gray=8\" to \"kvroute");
 	if (up->fleet.poll_ms == 0)
@@ -198,10 +197,10 @@ upstream_advise(ngx_conf_t *cf, ngx_http_kvroute_srv_conf_t *up)
 }
 
 ngx_int_t
-ngx_http_kvroute_upstreams_advise(ngx_conf_t *cf)
+kvroute_upstreams_advise(ngx_conf_t *cf)
 {
-	ngx_http_kvroute_main_conf_t *main = ngx_http_kvroute_main(cf);
-	ngx_http_kvroute_srv_conf_t **ups = main->upstreams.elts;
+	kvroute_main_conf_t *main = kvroute_main(cf);
+	kvroute_srv_conf_t **ups = main->upstreams.elts;
 	ngx_uint_t i;
 
 	for (i = 0; i < main->upstreams.nelts; i++) {

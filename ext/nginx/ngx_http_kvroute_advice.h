@@ -6,8 +6,8 @@
 #include "ngx_http_kvroute_conf.h"
 
 /* A location is merged, after those of nginx's own modules. */
-void ngx_http_kvroute_location_advise(ngx_conf_t *cf);
+void kvroute_location_advise(ngx_conf_t *cf);
 /* The configuration is read; NGX_ERROR: an upstream has another method. */
-ngx_int_t ngx_http_kvroute_upstreams_advise(ngx_conf_t *cf);
+ngx_int_t kvroute_upstreams_advise(ngx_conf_t *cf);
 
 #endif

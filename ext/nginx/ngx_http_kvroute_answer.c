@@ -63,7 +63,7 @@ comment_make(ngx_http_request_t *r)
 static void
 comment_send(ngx_event_t *event)
 {
-	ngx_http_kvroute_ctx_t *ctx = event->data;
+	kvroute_ctx_t *ctx = event->data;
 	ngx_http_request_t *r = ctx->request;
 	ngx_connection_t *c = r->connection;
 	ngx_chain_t *comment;
@@ -78,11 +78,10 @@ comment_send(ngx_event_t *event)
 
 /* The headers of a stream were sent; comments follow by this filter. */
 static void
-comments_begin(ngx_http_kvroute_ctx_t *ctx,
-    ngx_http_output_body_filter_pt filter)
+comments_begin(kvroute_ctx_t *ctx, ngx_http_output_body_filter_pt filter)
 {
 	ngx_http_request_t *r = ctx->request;
-	ngx_http_kvroute_loc_conf_t *loc = ngx_http_kvroute_loc(r);
+	kvroute_loc_conf_t *loc = kvroute_loc(r);
 	ngx_event_t *timer = &ctx->comments.timer;
 
 	if (loc->comments == 0 || !ctx->passing.stream || r != r->main ||
@@ -99,7 +98,7 @@ comments_begin(ngx_http_kvroute_ctx_t *ctx,
 }
 
 void
-ngx_http_kvroute_comments_end(ngx_http_kvroute_ctx_t *ctx)
+kvroute_comments_end(kvroute_ctx_t *ctx)
 {
 	if (ctx->comments.timer.timer_set)
 		ngx_del_timer(&ctx->comments.timer);
@@ -121,10 +120,10 @@ type_is(ngx_http_request_t *r, const char *type)
 }
 
 static bool
-is_readable(ngx_http_kvroute_ctx_t *ctx, ngx_uint_t status)
+is_readable(kvroute_ctx_t *ctx, ngx_uint_t status)
 {
 	ngx_http_request_t *r = ctx->request;
-	ngx_http_kvroute_loc_conf_t *loc = ngx_http_kvroute_loc(r);
+	kvroute_loc_conf_t *loc = kvroute_loc(r);
 	ngx_table_elt_t *coding = r->headers_out.content_encoding;
 
 	return loc->feedback && status >= 200 && status < 300 &&
@@ -134,7 +133,7 @@ is_readable(ngx_http_kvroute_ctx_t *ctx, ngx_uint_t status)
 }
 
 static void
-answer_watch(ngx_http_kvroute_ctx_t *ctx)
+answer_watch(kvroute_ctx_t *ctx)
 {
 	ngx_http_request_t *r = ctx->request;
 
@@ -153,29 +152,29 @@ answer_watch(ngx_http_kvroute_ctx_t *ctx)
 static ngx_int_t
 header_filter(ngx_http_request_t *r)
 {
-	ngx_http_kvroute_ctx_t *ctx = ngx_http_kvroute_ctx(r);
+	kvroute_ctx_t *ctx = kvroute_ctx(r);
 	ngx_uint_t status;
 	int64_t began;
 
 	if (ctx == NULL)
-		ngx_http_kvroute_reader_early_leave(r);
-	else if (ngx_http_kvroute_server_show(ctx) != NGX_OK)
+		kvroute_reader_early_leave(r);
+	else if (kvroute_server_show(ctx) != NGX_OK)
 		return NGX_ERROR;
-	ngx_http_kvroute_refusal_begin(r);
+	kvroute_refusal_begin(r);
 	/* From nginx's cache, perhaps instead of a failed response. */
 	if (ctx == NULL || r->upstream == NULL || ctx->headers ||
-	    ngx_http_kvroute_cached(r))
+	    kvroute_cached(r))
 		return next_header(r);
 	status = r->upstream->headers_in.status_n;
-	ngx_http_kvroute_asked(ctx, status);
+	kvroute_asked(ctx, status);
 	if (status == r->headers_out.status)
-		ngx_http_kvroute_rank_answered(ctx, status);
+		kvroute_rank_answered(ctx, status);
 	if (status == 0 || status >= 400 || status != r->headers_out.status)
 		return next_header(r);
 	ctx->headers = true;
 	ctx->passing.stream = type_is(r, "text/event-stream");
 	began = kvr_clock_now();
-	ngx_http_kvroute_late_book(ctx, began);
+	kvroute_late_book(ctx, began);
 	/*
 	 * Other responses are committed by their end, as is a commit that found
 	 * the lock held here.
@@ -187,14 +186,14 @@ header_filter(ngx_http_request_t *r)
 	if (ctx->book.prefill != 0 && ctx->passing.stream)
 		(void)kvr_lease_commit(ctx->up->fleet.kvr, ctx->book.prefill,
 		    began, KVR_NOWAIT);
-	ctx->ns += ngx_http_kvroute_spent(ctx->up, began);
+	ctx->ns += kvroute_spent(ctx->up, began);
 	if (status >= 200 && status < 300) {
-		ngx_http_kvroute_session_accepted(ctx);
-		ngx_http_kvroute_health_accepted(ctx);
+		kvroute_session_accepted(ctx);
+		kvroute_health_accepted(ctx);
 	}
 	if (is_readable(ctx, status))
 		answer_watch(ctx);
-	ngx_http_kvroute_prompt_leave(ctx);
+	kvroute_prompt_leave(ctx);
 	comments_begin(ctx, next_body);
 	return next_header(r);
 }
@@ -202,28 +201,28 @@ header_filter(ngx_http_request_t *r)
 /* ----------------------------------------------------------------- body --- */
 
 static void
-prefill_note(ngx_http_kvroute_ctx_t *ctx)
+prefill_note(kvroute_ctx_t *ctx)
 {
 	if (ctx->book.prefill == 0)
 		return;
 	(void)kvr_lease_first_token(ctx->up->fleet.kvr, ctx->book.prefill,
 	    kvr_clock_now(), KVR_NOWAIT);
-	ngx_http_kvroute_prefill_end(ctx, true);
+	kvroute_prefill_end(ctx, true);
 }
 
 static void
-first_token(ngx_http_kvroute_ctx_t *ctx)
+first_token(kvroute_ctx_t *ctx)
 {
 	if (ctx->passing.started || !answer_started(ctx->passing.answer) ||
 	    !passing_token(&ctx->passing, ctx->up->fleet.kvr, ctx->book.lease,
 	    kvr_clock_now()))
 		return;
-	ngx_http_kvroute_first_timed(ctx);
+	kvroute_first_timed(ctx);
 	prefill_note(ctx);
 }
 
 static void
-chain_read(ngx_http_kvroute_ctx_t *ctx, ngx_chain_t *in)
+chain_read(kvroute_ctx_t *ctx, ngx_chain_t *in)
 {
 	ngx_buf_t *b;
 
@@ -234,17 +233,16 @@ chain_read(ngx_http_kvroute_ctx_t *ctx, ngx_chain_t *in)
 		passing_data(&ctx->passing, b->pos,
 		    (size_t)(b->last - b->pos));
 	}
-	ngx_http_kvroute_session_answered(ctx);
+	kvroute_session_answered(ctx);
 	first_token(ctx);
-	ngx_http_kvroute_health_progress(ctx);
+	kvroute_health_progress(ctx);
 }
 
 /* ---------------------------------------------------------------- strip --- */
 
 /* Appends bytes of ours to those that have been passed on. */
 static ngx_int_t
-out_add(ngx_http_kvroute_ctx_t *ctx, ngx_chain_t ***last, const void *bytes,
-    size_t n)
+out_add(kvroute_ctx_t *ctx, ngx_chain_t ***last, const void *bytes, size_t n)
 {
 	ngx_chain_t *cl = ngx_chain_get_free_buf(ctx->request->pool,
 	    &ctx->free);
@@ -271,7 +269,7 @@ out_add(ngx_http_kvroute_ctx_t *ctx, ngx_chain_t ***last, const void *bytes,
 
 /* Drops all buffers but those that mark the end of the response. */
 static ngx_buf_t *
-end_make(ngx_http_kvroute_ctx_t *ctx, const ngx_buf_t *of)
+end_make(kvroute_ctx_t *ctx, const ngx_buf_t *of)
 {
 	ngx_buf_t *b = ngx_calloc_buf(ctx->request->pool);
 
@@ -288,7 +286,7 @@ end_make(ngx_http_kvroute_ctx_t *ctx, const ngx_buf_t *of)
  * stripped of all its bytes is not passed: an empty one is an error to nginx.
  */
 static ngx_int_t
-out_pass(ngx_http_kvroute_ctx_t *ctx, ngx_chain_t ***last, ngx_buf_t *b)
+out_pass(kvroute_ctx_t *ctx, ngx_chain_t ***last, ngx_buf_t *b)
 {
 	bool empty = ngx_buf_in_memory(b) && b->pos == b->last;
 	ngx_chain_t *cl;
@@ -308,7 +306,7 @@ out_pass(ngx_http_kvroute_ctx_t *ctx, ngx_chain_t ***last, ngx_buf_t *b)
 }
 
 static ngx_int_t
-buf_strip(ngx_http_kvroute_ctx_t *ctx, ngx_chain_t ***last, ngx_buf_t *b)
+buf_strip(kvroute_ctx_t *ctx, ngx_chain_t ***last, ngx_buf_t *b)
 {
 	size_t held = answer_held(ctx->passing.answer);
 	size_t n = (size_t)(b->last - b->pos), left;
@@ -331,7 +329,7 @@ buf_strip(ngx_http_kvroute_ctx_t *ctx, ngx_chain_t ***last, ngx_buf_t *b)
 
 /* At the end of the response, passes the bytes held back. */
 static ngx_int_t
-tail_strip(ngx_http_kvroute_ctx_t *ctx, ngx_chain_t ***last)
+tail_strip(kvroute_ctx_t *ctx, ngx_chain_t ***last)
 {
 	size_t held = answer_held(ctx->passing.answer), n;
 	ngx_int_t rc = NGX_OK;
@@ -350,7 +348,7 @@ tail_strip(ngx_http_kvroute_ctx_t *ctx, ngx_chain_t ***last)
 }
 
 static ngx_int_t
-chain_strip(ngx_http_kvroute_ctx_t *ctx, ngx_chain_t *in, ngx_chain_t **out)
+chain_strip(kvroute_ctx_t *ctx, ngx_chain_t *in, ngx_chain_t **out)
 {
 	ngx_chain_t **last = out;
 	ngx_buf_t *b;
@@ -368,12 +366,12 @@ chain_strip(ngx_http_kvroute_ctx_t *ctx, ngx_chain_t *in, ngx_chain_t **out)
 			return NGX_ERROR;
 	}
 	first_token(ctx);
-	ngx_http_kvroute_health_progress(ctx);
+	kvroute_health_progress(ctx);
 	return NGX_OK;
 }
 
 static ngx_int_t
-chain_rewrite(ngx_http_kvroute_ctx_t *ctx, ngx_chain_t *in)
+chain_rewrite(kvroute_ctx_t *ctx, ngx_chain_t *in)
 {
 	ngx_http_request_t *r = ctx->request;
 	int64_t began = kvr_clock_now();
@@ -384,7 +382,7 @@ chain_rewrite(ngx_http_kvroute_ctx_t *ctx, ngx_chain_t *in)
 		return NGX_ERROR;
 	if (out == NULL)
 		return NGX_OK;
-	ctx->ns += ngx_http_kvroute_spent(ctx->up, began);
+	ctx->ns += kvroute_spent(ctx->up, began);
 	rc = next_body(r, out);
 	ngx_chain_update_chains(r->pool, &ctx->free, &ctx->busy, &out,
 	    (ngx_buf_tag_t)&ngx_http_upstream_kvroute_module);
@@ -420,15 +418,15 @@ held_back(const ngx_event_t *write)
 static ngx_int_t
 body_filter(ngx_http_request_t *r, ngx_chain_t *in)
 {
-	ngx_http_kvroute_ctx_t *ctx = ngx_http_kvroute_ctx(r);
+	kvroute_ctx_t *ctx = kvroute_ctx(r);
 	ngx_int_t rc;
 	int64_t began;
 	bool last;
 
-	if (ngx_http_kvroute_refusal_body(r, &in) != NGX_OK)
+	if (kvroute_refusal_body(r, &in) != NGX_OK)
 		return NGX_ERROR;
 	if (ctx != NULL && (has_last(in) || has_bytes(in)))
-		ngx_http_kvroute_comments_end(ctx);
+		kvroute_comments_end(ctx);
 	if (ctx == NULL || ctx->passing.answer == NULL || ctx->last ||
 	    in == NULL)
 		return next_body(r, in);
@@ -440,14 +438,14 @@ body_filter(ngx_http_request_t *r, ngx_chain_t *in)
 		began = ngx_buf_size(in->buf) > 0 ? kvr_clock_now() : 0;
 		chain_read(ctx, in);
 		if (began > 0)
-			ctx->ns += ngx_http_kvroute_spent(ctx->up, began);
+			ctx->ns += kvroute_spent(ctx->up, began);
 		rc = next_body(r, in);
 	}
 	ctx->evidence.stalled |= r->connection->buffered != 0 ||
 	    held_back(r->connection->write);
 	ctx->last = last;
 	if (last && ctx->ending)
-		ngx_http_kvroute_end(ctx, true);
+		kvroute_end(ctx, true);
 	return rc;
 }
 
@@ -468,12 +466,12 @@ body_filter(ngx_http_request_t *r, ngx_chain_t *in)
  * that has just found the directive.
  */
 char *
-ngx_http_kvroute_filters_order(ngx_conf_t *cf)
+kvroute_filters_order(ngx_conf_t *cf)
 {
 	ngx_module_t **modules = cf->cycle->modules;
-	ngx_uint_t from = ngx_http_kvroute_module_find(modules,
+	ngx_uint_t from = kvroute_module_find(modules,
 	    ngx_http_upstream_kvroute_module.name);
-	ngx_uint_t to = ngx_http_kvroute_module_find(modules,
+	ngx_uint_t to = kvroute_module_find(modules,
 	    "ngx_http_copy_filter_module");
 
 	if (modules[from] == NULL || modules[to] == NULL || from > to)
@@ -485,7 +483,7 @@ ngx_http_kvroute_filters_order(ngx_conf_t *cf)
 }
 
 void
-ngx_http_kvroute_filters_add(void)
+kvroute_filters_add(void)
 {
 	next_header = ngx_http_top_header_filter;
 	ngx_http_top_header_filter = header_filter;

@@ -9,10 +9,10 @@
 #include "ngx_http_kvroute_conf.h"
 
 /* For a directive: makes our filters the first of all loaded modules. */
-char *ngx_http_kvroute_filters_order(ngx_conf_t *cf);
-void ngx_http_kvroute_filters_add(void);
+char *kvroute_filters_order(ngx_conf_t *cf);
+void kvroute_filters_add(void);
 
 /* A stream has begun, or is over: it has no comments. Again is no error. */
-void ngx_http_kvroute_comments_end(ngx_http_kvroute_ctx_t *ctx);
+void kvroute_comments_end(kvroute_ctx_t *ctx);
 
 #endif

@@ -19,9 +19,9 @@
 
 /* At most: servers may have the ranks of others. */
 static ngx_uint_t
-workers_of(const ngx_http_kvroute_srv_conf_t *up)
+workers_of(const kvroute_srv_conf_t *up)
 {
-	const ngx_http_kvroute_server_t *facts = up->servers == NULL ? NULL :
+	const kvroute_server_t *facts = up->servers == NULL ? NULL :
 	    up->servers->elts;
 	const ngx_http_upstream_rr_peers_t *peers = up->upstream->peer.data;
 	ngx_uint_t i, n = 0;
@@ -36,8 +36,8 @@ workers_of(const ngx_http_kvroute_srv_conf_t *up)
 ngx_int_t
 kvroute_aside_prepare(ngx_conf_t *cf)
 {
-	ngx_http_kvroute_main_conf_t *main = ngx_http_kvroute_main(cf);
-	ngx_http_kvroute_srv_conf_t **ups = main->upstreams.elts;
+	kvroute_main_conf_t *main = kvroute_main(cf);
+	kvroute_srv_conf_t **ups = main->upstreams.elts;
 	ngx_uint_t i, n = 0;
 
 	for (i = 0; i < main->upstreams.nelts; i++)

@@ -35,13 +35,13 @@ text_find(ngx_http_request_t *r, ngx_http_complex_value_t *configured,
 }
 
 static bool
-scope_end(ngx_http_kvroute_ctx_t *ctx)
+scope_end(kvroute_ctx_t *ctx)
 {
 	ngx_http_request_t *r = ctx->request;
-	ngx_http_kvroute_loc_conf_t *loc = ngx_http_kvroute_loc(r);
-	ngx_http_kvroute_reader_t *reader = ctx->reader;
+	kvroute_loc_conf_t *loc = kvroute_loc(r);
+	kvroute_reader_t *reader = ctx->reader;
 	ngx_str_t none = ngx_null_string;
-	ngx_str_t salt = ngx_http_kvroute_salt_value(r);
+	ngx_str_t salt = kvroute_salt_value(r);
 	struct scope_texts of = { .salt = { salt.data, salt.len } };
 
 	return text_find(r, loc->model, ctx->model, &of.model) &&
@@ -62,7 +62,7 @@ text_keep(ngx_str_t *to, u_char *room, const char *text, size_t n)
 
 /* The parser is given back before the request ends. */
 static bool
-texts_keep(ngx_http_kvroute_ctx_t *ctx)
+texts_keep(kvroute_ctx_t *ctx)
 {
 	struct body_facts *facts = &ctx->facts;
 	size_t i, n = facts->model_length + 1;
@@ -84,9 +84,9 @@ texts_keep(ngx_http_kvroute_ctx_t *ctx)
 
 /* The prompt gets its end once the scope is known. */
 static enum reason
-prompt_end(ngx_http_kvroute_ctx_t *ctx)
+prompt_end(kvroute_ctx_t *ctx)
 {
-	ngx_http_kvroute_reader_t *reader = ctx->reader;
+	kvroute_reader_t *reader = ctx->reader;
 	enum reason opinion = reason_of_body(reader->outcome);
 
 	ctx->facts = reader->facts;
@@ -97,49 +97,48 @@ prompt_end(ngx_http_kvroute_ctx_t *ctx)
 	if (!scope_end(ctx))
 		return REASON_FAILED;
 	if (ctx->up->fleet.shared != NULL && !ctx->facts.media)
-		ngx_http_kvroute_front_look(ctx->up, reader->prompt,
-		    &reader->scope);
+		kvroute_front_look(ctx->up, reader->prompt, &reader->scope);
 	return REASON_COST;
 }
 
 static enum reason
-prompt_parse(ngx_http_kvroute_ctx_t *ctx)
+prompt_parse(kvroute_ctx_t *ctx)
 {
 	enum reason opinion;
 
-	ctx->reader = ngx_http_kvroute_reader_get(ctx);
+	ctx->reader = kvroute_reader_get(ctx);
 	if (ctx->reader == NULL)
 		return REASON_FAILED;
 	opinion = prompt_end(ctx);
 	if (opinion == REASON_COST)
-		ngx_http_kvroute_reader_body_leave(ctx->reader);
+		kvroute_reader_body_leave(ctx->reader);
 	else
-		ngx_http_kvroute_prompt_leave(ctx);
+		kvroute_prompt_leave(ctx);
 	return opinion;
 }
 
 bool
-ngx_http_kvroute_prompt_make(ngx_http_kvroute_ctx_t *ctx)
+kvroute_prompt_make(kvroute_ctx_t *ctx)
 {
 	return ctx->reader != NULL || prompt_parse(ctx) == REASON_COST;
 }
 
 void
-ngx_http_kvroute_prompt_leave(ngx_http_kvroute_ctx_t *ctx)
+kvroute_prompt_leave(kvroute_ctx_t *ctx)
 {
 	if (ctx->reader != NULL)
-		ngx_http_kvroute_reader_leave(ctx->reader);
+		kvroute_reader_leave(ctx->reader);
 	ctx->reader = NULL;
 }
 
 static enum reason
-opinion_form(ngx_http_kvroute_ctx_t *ctx)
+opinion_form(kvroute_ctx_t *ctx)
 {
 	ngx_http_request_t *r = ctx->request;
 
 	if (ctx->up->fleet.kvr == NULL)
 		return REASON_FAILED;
-	if (ngx_http_kvroute_bypassed(r))
+	if (kvroute_bypassed(r))
 		return REASON_BYPASS;
 	if (ctx->endpoint == ENDPOINT_OTHER)
 		return REASON_ENDPOINT;
@@ -151,21 +150,21 @@ opinion_form(ngx_http_kvroute_ctx_t *ctx)
 }
 
 void
-ngx_http_kvroute_body_read(ngx_http_kvroute_ctx_t *ctx)
+kvroute_body_read(kvroute_ctx_t *ctx)
 {
 	struct shared *shared = ctx->up->fleet.shared;
 
 	if (ctx->endpoint == ENDPOINT_OTHER)
-		ctx->endpoint = ngx_http_kvroute_endpoint(ctx->request);
+		ctx->endpoint = kvroute_endpoint(ctx->request);
 	ctx->opinion = opinion_form(ctx);
 	ctx->book.reason = ctx->opinion;
 	if (ctx->reader == NULL)
-		ngx_http_kvroute_reader_early_leave(ctx->request);
+		kvroute_reader_early_leave(ctx->request);
 	if (shared == NULL)
 		return;
 	shared->endpoints[ctx->endpoint]++;
 	if (ctx->opinion == REASON_ENDPOINT)
-		ngx_http_kvroute_path_count(ctx->up, ctx->request);
+		kvroute_path_count(ctx->up, ctx->request);
 	if (ctx->facts.cut)
 		shared_count(ctx->up->fleet.shared, COUNT_TRUNCATED, 1);
 }

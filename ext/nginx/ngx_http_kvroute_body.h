@@ -5,10 +5,10 @@
 
 #include "ngx_http_kvroute_conf.h"
 
-void ngx_http_kvroute_body_read(ngx_http_kvroute_ctx_t *ctx);
+void kvroute_body_read(kvroute_ctx_t *ctx);
 /* Makes ctx->reader, with the prompt and its scope; facts are in ctx. */
-bool ngx_http_kvroute_prompt_make(ngx_http_kvroute_ctx_t *ctx);
+bool kvroute_prompt_make(kvroute_ctx_t *ctx);
 /* The prompt is no longer needed. */
-void ngx_http_kvroute_prompt_leave(ngx_http_kvroute_ctx_t *ctx);
+void kvroute_prompt_leave(kvroute_ctx_t *ctx);
 
 #endif

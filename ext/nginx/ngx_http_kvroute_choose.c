@@ -15,15 +15,15 @@
 
 /* As the location has it. */
 static void
-request_make(ngx_http_kvroute_ctx_t *ctx, struct kvr_request *request)
+request_make(kvroute_ctx_t *ctx, struct kvr_request *request)
 {
-	ngx_http_kvroute_loc_conf_t *loc = ngx_http_kvroute_loc(ctx->request);
+	kvroute_loc_conf_t *loc = kvroute_loc(ctx->request);
 
 	(void)kvr_request_init(request, sizeof(*request));
 	request->owner = ctx->up->owners.seen.self;
 	request->flags = KVR_NOWAIT |
 	    (ctx->facts.stream ? 0 : KVR_NO_FIRST_TOKEN);
-	request->share = ngx_http_kvroute_share_of(ctx);
+	request->share = kvroute_share_of(ctx);
 	/* A probe is no evidence of where its session is. */
 	if (ctx->keeps.session == 0 || ctx->probe)
 		return;
@@ -34,26 +34,26 @@ request_make(ngx_http_kvroute_ctx_t *ctx, struct kvr_request *request)
 
 /* NULL: there is none. */
 static struct kvr_prompt *
-prompt_of(ngx_http_kvroute_ctx_t *ctx)
+prompt_of(kvroute_ctx_t *ctx)
 {
 	return ctx->opinion == REASON_COST &&
-	    ngx_http_kvroute_prompt_make(ctx) ? ctx->reader->prompt : NULL;
+	    kvroute_prompt_make(ctx) ? ctx->reader->prompt : NULL;
 }
 
 bool
-ngx_http_kvroute_choose(ngx_http_kvroute_ctx_t *ctx, int64_t now, bool book)
+kvroute_choose(kvroute_ctx_t *ctx, int64_t now, bool book)
 {
 	struct kvr_request r;
 
 	request_make(ctx, &r);
 	if (!booking_choose(&ctx->book, prompt_of(ctx), &r, now, book))
 		return false;
-	ngx_http_kvroute_trace_keep(ctx);
+	kvroute_trace_keep(ctx);
 	return true;
 }
 
 void
-ngx_http_kvroute_kept_book(ngx_http_kvroute_ctx_t *ctx, int64_t now)
+kvroute_kept_book(kvroute_ctx_t *ctx, int64_t now)
 {
 	struct kvr_prompt *prompt = prompt_of(ctx);
 	struct kvr_request r;
@@ -62,15 +62,15 @@ ngx_http_kvroute_kept_book(ngx_http_kvroute_ctx_t *ctx, int64_t now)
 		return;
 	request_make(ctx, &r);
 	if (booking_kept(&ctx->book, prompt, &r, now))
-		ngx_http_kvroute_trace_keep(ctx);
+		kvroute_trace_keep(ctx);
 }
 
 void
-ngx_http_kvroute_taken_book(ngx_http_kvroute_ctx_t *ctx, int64_t now)
+kvroute_taken_book(kvroute_ctx_t *ctx, int64_t now)
 {
 	const struct fleet *f = &ctx->up->fleet;
 	struct kvr_prompt *prompt = prompt_of(ctx);
-	size_t i = ngx_http_kvroute_taken_peer(ctx);
+	size_t i = kvroute_taken_peer(ctx);
 	struct kvr_request r;
 	uint32_t rank;
 
@@ -82,32 +82,32 @@ ngx_http_kvroute_taken_book(ngx_http_kvroute_ctx_t *ctx, int64_t now)
 	i = known_of_worker(f, ctx->book.worker, &rank);
 	if (i < f->n_known && f->known[i].named)
 		ctx->rank = (ngx_int_t)rank;
-	ngx_http_kvroute_trace_keep(ctx);
+	kvroute_trace_keep(ctx);
 }
 
 void
-ngx_http_kvroute_shadow_book(ngx_http_kvroute_ctx_t *ctx, int64_t now)
+kvroute_shadow_book(kvroute_ctx_t *ctx, int64_t now)
 {
 	struct kvr_request r;
 
 	request_make(ctx, &r);
-	booking_shadow(&ctx->book, ngx_http_kvroute_taken_peer(ctx),
+	booking_shadow(&ctx->book, kvroute_taken_peer(ctx),
 	    ctx->reader->prompt, &r, now);
 }
 
 void
-ngx_http_kvroute_split_book(ngx_http_kvroute_ctx_t *ctx, int64_t now)
+kvroute_split_book(kvroute_ctx_t *ctx, int64_t now)
 {
 	struct kvr_request r;
 
 	request_make(ctx, &r);
-	booking_split(&ctx->book, ngx_http_kvroute_taken_peer(ctx),
+	booking_split(&ctx->book, kvroute_taken_peer(ctx),
 	    ctx->reader->prompt, &r, now);
-	ngx_http_kvroute_late_look(ctx->up);
+	kvroute_late_look(ctx->up);
 }
 
 void
-ngx_http_kvroute_late_book(ngx_http_kvroute_ctx_t *ctx, int64_t now)
+kvroute_late_book(kvroute_ctx_t *ctx, int64_t now)
 {
 	struct kvr_request r;
 
@@ -115,13 +115,13 @@ ngx_http_kvroute_late_book(ngx_http_kvroute_ctx_t *ctx, int64_t now)
 	    ctx->reader == NULL)
 		return;
 	request_make(ctx, &r);
-	booking_late(&ctx->book, ngx_http_kvroute_taken_peer(ctx),
+	booking_late(&ctx->book, kvroute_taken_peer(ctx),
 	    &ctx->reader->prompt, &r, now);
-	ngx_http_kvroute_late_look(ctx->up);
+	kvroute_late_look(ctx->up);
 }
 
 void
-ngx_http_kvroute_other_book(ngx_http_kvroute_ctx_t *ctx, int64_t now)
+kvroute_other_book(kvroute_ctx_t *ctx, int64_t now)
 {
 	struct kvr_request r;
 
@@ -129,5 +129,5 @@ ngx_http_kvroute_other_book(ngx_http_kvroute_ctx_t *ctx, int64_t now)
 	    ctx->book.lease != 0 || ctx->request->method != NGX_HTTP_POST)
 		return;
 	request_make(ctx, &r);
-	booking_plain(&ctx->book, ngx_http_kvroute_taken_peer(ctx), &r, now);
+	booking_plain(&ctx->book, kvroute_taken_peer(ctx), &r, now);
 }

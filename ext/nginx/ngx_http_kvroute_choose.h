@@ -6,19 +6,18 @@
 #include "ngx_http_kvroute_conf.h"
 
 /* As booking_choose(). */
-bool ngx_http_kvroute_choose(ngx_http_kvroute_ctx_t *ctx, int64_t now,
-    bool book);
+bool kvroute_choose(kvroute_ctx_t *ctx, int64_t now, bool book);
 /* Books the request on its worker, which is given; it may fail. */
-void ngx_http_kvroute_kept_book(ngx_http_kvroute_ctx_t *ctx, int64_t now);
+void kvroute_kept_book(kvroute_ctx_t *ctx, int64_t now);
 /* Books it on the worker that was used, as if chosen. */
-void ngx_http_kvroute_shadow_book(ngx_http_kvroute_ctx_t *ctx, int64_t now);
+void kvroute_shadow_book(kvroute_ctx_t *ctx, int64_t now);
 /* One that was accepted and has no lease: now, or once the lock is free. */
-void ngx_http_kvroute_late_book(ngx_http_kvroute_ctx_t *ctx, int64_t now);
+void kvroute_late_book(kvroute_ctx_t *ctx, int64_t now);
 /* One that has no prompt, on the server that was used: a request of load. */
-void ngx_http_kvroute_other_book(ngx_http_kvroute_ctx_t *ctx, int64_t now);
+void kvroute_other_book(kvroute_ctx_t *ctx, int64_t now);
 /* Books it on its worker, and perhaps its prompt on another: booking_split(). */
-void ngx_http_kvroute_split_book(ngx_http_kvroute_ctx_t *ctx, int64_t now);
+void kvroute_split_book(kvroute_ctx_t *ctx, int64_t now);
 /* Books a request whose server nginx's "sticky" has chosen. */
-void ngx_http_kvroute_taken_book(ngx_http_kvroute_ctx_t *ctx, int64_t now);
+void kvroute_taken_book(kvroute_ctx_t *ctx, int64_t now);
 
 #endif

@@ -35,7 +35,7 @@
  *   phases                 filters and handlers
  *   module                 directives; calls of nginx at start
  *
- * A request has one struct here, ngx_http_kvroute_ctx_t, made when its
+ * A request has one struct here, kvroute_ctx_t, made when its
  * upstream is chosen, and a reader, which may be older: a long body is read in
  * pieces before that. The reader has a parser until the choice and a prompt
  * until the headers of the response, so that a retry does not parse again. All
@@ -60,37 +60,37 @@
 
 /* Does this nginx resolve names of servers while it runs, from 1.27.3 on? */
 #if (NGX_HTTP_UPSTREAM_ZONE) && defined ngx_http_upstream_rr_peer_ref
-#define NGX_HTTP_KVROUTE_RESOLVE 1
+#define KVROUTE_RESOLVE 1
 #else
-#define NGX_HTTP_KVROUTE_RESOLVE 0
+#define KVROUTE_RESOLVE 0
 #endif
 
-typedef struct ngx_http_kvroute_ctx_s ngx_http_kvroute_ctx_t;
-typedef struct ngx_http_kvroute_loc_conf_s ngx_http_kvroute_loc_conf_t;
-typedef struct ngx_http_kvroute_main_conf_s ngx_http_kvroute_main_conf_t;
-typedef struct ngx_http_kvroute_reader_s ngx_http_kvroute_reader_t;
-typedef struct ngx_http_kvroute_server_s ngx_http_kvroute_server_t;
-typedef struct ngx_http_kvroute_srv_conf_s ngx_http_kvroute_srv_conf_t;
-typedef struct ngx_http_kvroute_trace_s ngx_http_kvroute_trace_t;
+typedef struct kvroute_ctx_s kvroute_ctx_t;
+typedef struct kvroute_loc_conf_s kvroute_loc_conf_t;
+typedef struct kvroute_main_conf_s kvroute_main_conf_t;
+typedef struct kvroute_reader_s kvroute_reader_t;
+typedef struct kvroute_server_s kvroute_server_t;
+typedef struct kvroute_srv_conf_s kvroute_srv_conf_t;
+typedef struct kvroute_trace_s kvroute_trace_t;
 
 /* Does it have the directive "sticky", from 1.29.6 on? */
 #if (NGX_HTTP_UPSTREAM_SID) && (NGX_HTTP_UPSTREAM_STICKY)
-#define NGX_HTTP_KVROUTE_STICKY 1
+#define KVROUTE_STICKY 1
 #else
-#define NGX_HTTP_KVROUTE_STICKY 0
+#define KVROUTE_STICKY 0
 #endif
 
 enum {
-	NGX_HTTP_KVROUTE_LED = 8,
-	NGX_HTTP_KVROUTE_BY_PATH = 255 /* no enum endpoint */
+	KVROUTE_LED = 8,
+	KVROUTE_BY_PATH = 255 /* no enum endpoint */
 };
 
 typedef struct {
 	ngx_sockaddr_t address;
 	socklen_t length;
-} ngx_http_kvroute_address_t;
+} kvroute_address_t;
 
-struct ngx_http_kvroute_srv_conf_s {
+struct kvroute_srv_conf_s {
 	ngx_http_upstream_srv_conf_t *upstream;
 	ngx_http_upstream_init_peer_pt init_stock;
 	ngx_cycle_t *cycle;
@@ -103,8 +103,8 @@ struct ngx_http_kvroute_srv_conf_s {
 	ngx_str_t path;         /* of a region file, or empty */
 	struct kvr_options options;
 	struct kvr_policy policy;
-	uint32_t shadow;        /* ngx_http_kvroute_shadow_t */
-	ngx_array_t *servers;   /* ngx_http_kvroute_server_t */
+	uint32_t shadow;        /* kvroute_shadow_t */
+	ngx_array_t *servers;   /* kvroute_server_t */
 	bool ranked;            /* one of them has ranks */
 	bool parted;            /* one of them has a role */
 	uint64_t queue_timeout; /* ms */
@@ -121,7 +121,7 @@ struct ngx_http_kvroute_srv_conf_s {
 		ngx_event_t watch; /* for processes that have died */
 		bool behind;    /* the master could not sync the workers */
 	} owners;
-	ngx_http_kvroute_address_t *addresses; /* of peers */
+	kvroute_address_t *addresses; /* of peers */
 	struct {                /* peers that come and go, see follow.c */
 		ngx_uint_t generation; /* that the fleet has */
 		struct members members;
@@ -148,30 +148,30 @@ struct ngx_http_kvroute_srv_conf_s {
 };
 
 typedef enum {
-	NGX_HTTP_KVROUTE_CHOOSE = 0,
-	NGX_HTTP_KVROUTE_LEAST_CONN,
-	NGX_HTTP_KVROUTE_ROUND_ROBIN
-} ngx_http_kvroute_shadow_t;
+	KVROUTE_CHOOSE = 0,
+	KVROUTE_LEAST_CONN,
+	KVROUTE_ROUND_ROBIN
+} kvroute_shadow_t;
 
-struct ngx_http_kvroute_main_conf_s {
-	ngx_array_t upstreams;  /* ngx_http_kvroute_srv_conf_t *, those on */
+struct kvroute_main_conf_s {
+	ngx_array_t upstreams;  /* kvroute_srv_conf_t *, those on */
 	const char *needs;      /* NULL, or a directive that needs one */
 	bool shared;            /* some block has kvroute_share, */
 	bool scoped;            /* and some such one kvroute_scope */
 };
 
 typedef enum {
-	NGX_HTTP_KVROUTE_STRIP = 0,
-	NGX_HTTP_KVROUTE_KEEP
-} ngx_http_kvroute_reasoning_t;
+	KVROUTE_STRIP = 0,
+	KVROUTE_KEEP
+} kvroute_reasoning_t;
 
 /* A client's path has led to an endpoint that it does not name. */
 typedef struct {
 	uint32_t key;           /* of the path; 0: the place is free */
 	uint32_t endpoint;
-} ngx_http_kvroute_led_t;
+} kvroute_led_t;
 
-struct ngx_http_kvroute_loc_conf_s {
+struct kvroute_loc_conf_s {
 	size_t max_body;
 	ngx_uint_t endpoint;    /* enum endpoint, or BY_PATH */
 	ngx_array_t *ignored;   /* ngx_regex_t *; NULL: no lines */
@@ -183,9 +183,9 @@ struct ngx_http_kvroute_loc_conf_s {
 	uint32_t affinity_mode; /* enum kvr_affinity_mode */
 	int64_t affinity_ttl;
 	int64_t responses_ttl;  /* 0: off; NGX_CONF_UNSET: not known */
-	ngx_uint_t reasoning;   /* ngx_http_kvroute_reasoning_t */
+	ngx_uint_t reasoning;   /* kvroute_reasoning_t */
 	ngx_array_t *bypass;    /* ngx_http_complex_value_t */
-	ngx_http_kvroute_trace_t *trace; /* NULL: off */
+	kvroute_trace_t *trace; /* NULL: off */
 	ngx_flag_t status;
 	ngx_flag_t early;
 	ngx_flag_t server_header;
@@ -193,16 +193,16 @@ struct ngx_http_kvroute_loc_conf_s {
 	ngx_http_complex_value_t *salt;
 	ngx_http_complex_value_t *share;
 	/* of this process: where the last request went */
-	ngx_http_kvroute_srv_conf_t *seen;
-	ngx_http_kvroute_led_t led[NGX_HTTP_KVROUTE_LED];
+	kvroute_srv_conf_t *seen;
+	kvroute_led_t led[KVROUTE_LED];
 };
 
 extern ngx_module_t ngx_http_upstream_kvroute_module;
 
 /* The location of a request; the configuration that is read. */
-#define ngx_http_kvroute_loc(r) ((ngx_http_kvroute_loc_conf_t *) \
+#define kvroute_loc(r) ((kvroute_loc_conf_t *) \
 	ngx_http_get_module_loc_conf(r, ngx_http_upstream_kvroute_module))
-#define ngx_http_kvroute_main(cf) ((ngx_http_kvroute_main_conf_t *) \
+#define kvroute_main(cf) ((kvroute_main_conf_t *) \
 	ngx_http_conf_get_module_main_conf(cf, \
 	ngx_http_upstream_kvroute_module))
 

@@ -28,10 +28,10 @@ typedef struct {
 	int64_t began;
 	uint64_t ns;            /* that it has waited, in sum */
 	ngx_err_t error;        /* why it could not connect then */
-} ngx_http_kvroute_wait_t;
+} kvroute_wait_t;
 
 /* One request. */
-struct ngx_http_kvroute_ctx_s {
+struct kvroute_ctx_s {
 	/* must come first: state of the stock balancer */
 	ngx_http_upstream_rr_peer_data_t rrp;
 	uintptr_t *tried;       /* scratch, as long as rrp.tried: */
@@ -39,9 +39,9 @@ struct ngx_http_kvroute_ctx_s {
 	ngx_uint_t generation;  /* of the peers that these are about */
 	ngx_array_t taken;      /* ngx_str_t: names of the tries */
 	ngx_http_request_t *request;
-	ngx_http_kvroute_srv_conf_t *up;
+	kvroute_srv_conf_t *up;
 	/* of the body */
-	ngx_http_kvroute_reader_t *reader; /* NULL: no prompt */
+	kvroute_reader_t *reader; /* NULL: no prompt */
 	enum endpoint endpoint;
 	struct body_facts facts; /* its texts are copied: */
 	ngx_str_t model;
@@ -81,19 +81,19 @@ struct ngx_http_kvroute_ctx_s {
 	bool bound_held;        /* the server of its session is held back */
 	bool probe;             /* of a gray one */
 	uint64_t digest;        /* of its prompt; 0: not known, or short */
-	ngx_http_kvroute_wait_t wait;
+	kvroute_wait_t wait;
 	struct trace_line trace;
 	uint64_t ns;            /* spent in this module */
 };
 
 #if (NGX_HTTP_CACHE)
-#define ngx_http_kvroute_cached(r) ((r)->cached)
+#define kvroute_cached(r) ((r)->cached)
 #else
-#define ngx_http_kvroute_cached(r) 0
+#define kvroute_cached(r) 0
 #endif
 
 /* The request's ctx, if it went to one of our upstreams. */
-#define ngx_http_kvroute_ctx(r) ((ngx_http_kvroute_ctx_t *) \
+#define kvroute_ctx(r) ((kvroute_ctx_t *) \
 	ngx_http_get_module_ctx(r, ngx_http_upstream_kvroute_module))
 
 #endif

@@ -44,13 +44,13 @@ early_keep(void *data)
 static early_t *
 early_of(ngx_http_request_t *r)
 {
-	return ngx_http_kvroute_kept_of(r->main, early_keep);
+	return kvroute_kept_of(r->main, early_keep);
 }
 
 /* ---------------------------------------------------------------- facts --- */
 
 ngx_str_t
-ngx_http_kvroute_early_model(ngx_http_request_t *r)
+kvroute_early_model(ngx_http_request_t *r)
 {
 	early_t *early = early_of(r);
 	ngx_str_t none = ngx_null_string;
@@ -59,7 +59,7 @@ ngx_http_kvroute_early_model(ngx_http_request_t *r)
 }
 
 ngx_str_t
-ngx_http_kvroute_early_id(ngx_http_request_t *r, ngx_uint_t which)
+kvroute_early_id(ngx_http_request_t *r, ngx_uint_t which)
 {
 	early_t *early = early_of(r);
 	ngx_str_t none = ngx_null_string;
@@ -101,10 +101,10 @@ facts_keep(ngx_http_request_t *r, early_t *early,
 static void
 body_read(ngx_http_request_t *r)
 {
-	ngx_http_kvroute_reader_t *reader = ngx_http_kvroute_reader_of(r);
+	kvroute_reader_t *reader = kvroute_reader_of(r);
 
 	if (facts_keep(r, early_of(r), &reader->facts)) {
-		ngx_http_kvroute_phases_go_on(r);
+		kvroute_phases_go_on(r);
 		return;
 	}
 	ngx_http_finalize_request(r, NGX_HTTP_INTERNAL_SERVER_ERROR);
@@ -114,26 +114,25 @@ body_read(ngx_http_request_t *r)
 static void
 body_came(ngx_http_request_t *r)
 {
-	ngx_http_kvroute_srv_conf_t *up = ngx_http_kvroute_lender(r);
-	size_t size = ngx_http_kvroute_body_size(r);
-	ngx_http_kvroute_reader_t *reader;
+	kvroute_srv_conf_t *up = kvroute_lender(r);
+	size_t size = kvroute_body_size(r);
+	kvroute_reader_t *reader;
 
 	if (size == 0 || up == NULL) {
-		ngx_http_kvroute_phases_go_on(r);
+		kvroute_phases_go_on(r);
 		return;
 	}
-	reader = ngx_http_kvroute_reader_make(r, up,
-	    ngx_http_kvroute_endpoint(r));
+	reader = kvroute_reader_make(r, up, kvroute_endpoint(r));
 	if (reader != NULL)
 		reader->early = true;
-	if (reader != NULL && !ngx_http_kvroute_is_now(size)) {
-		if (ngx_http_kvroute_hold(reader, body_read)) {
+	if (reader != NULL && !kvroute_is_now(size)) {
+		if (kvroute_hold(reader, body_read)) {
 			r->write_event_handler =
 			    ngx_http_request_empty_handler;
-			ngx_http_kvroute_client_watch(reader);
+			kvroute_client_watch(reader);
 			return;
 		}
-	} else if (reader != NULL && ngx_http_kvroute_read_whole(reader)) {
+	} else if (reader != NULL && kvroute_read_whole(reader)) {
 		body_read(r);
 		return;
 	}
@@ -143,7 +142,7 @@ body_came(ngx_http_request_t *r)
 static ngx_int_t
 preaccess_handler(ngx_http_request_t *r)
 {
-	ngx_http_kvroute_loc_conf_t *loc = ngx_http_kvroute_loc(r);
+	kvroute_loc_conf_t *loc = kvroute_loc(r);
 	early_t *early;
 	ngx_int_t rc;
 
@@ -160,7 +159,7 @@ preaccess_handler(ngx_http_request_t *r)
 	early = early_of(r);
 	if (early != NULL)
 		return NGX_DECLINED;
-	early = ngx_http_kvroute_kept_make(r, early_keep,
+	early = kvroute_kept_make(r, early_keep,
 		    sizeof(early_t));
 	if (early == NULL)
 		return NGX_HTTP_INTERNAL_SERVER_ERROR;
@@ -174,12 +173,12 @@ preaccess_handler(ngx_http_request_t *r)
 /* ---------------------------------------------------------------- begin --- */
 
 ngx_int_t
-ngx_http_kvroute_early_add(ngx_conf_t *cf)
+kvroute_early_add(ngx_conf_t *cf)
 {
-	ngx_http_kvroute_main_conf_t *main = ngx_http_kvroute_main(cf);
+	kvroute_main_conf_t *main = kvroute_main(cf);
 	ngx_http_core_main_conf_t *core = ngx_http_conf_get_module_main_conf(cf,
 	    ngx_http_core_module);
-	char *wrong = ngx_http_kvroute_share_check(main);
+	char *wrong = kvroute_share_check(main);
 	ngx_http_handler_pt *handler;
 
 	if (wrong != NULL) {

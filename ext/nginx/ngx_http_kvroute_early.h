@@ -5,9 +5,9 @@
 
 #include "ngx_http_kvroute_conf.h"
 
-ngx_int_t ngx_http_kvroute_early_add(ngx_conf_t *cf);
+ngx_int_t kvroute_early_add(ngx_conf_t *cf);
 /* Empty if they are not known early. */
-ngx_str_t ngx_http_kvroute_early_model(ngx_http_request_t *r);
-ngx_str_t ngx_http_kvroute_early_id(ngx_http_request_t *r, ngx_uint_t which);
+ngx_str_t kvroute_early_model(ngx_http_request_t *r);
+ngx_str_t kvroute_early_id(ngx_http_request_t *r, ngx_uint_t which);
 
 #endif

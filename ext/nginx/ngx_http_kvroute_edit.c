@@ -44,10 +44,9 @@ head_make(ngx_pool_t *pool, ngx_buf_t *head, off_t length)
 	if (b == NULL)
 		return NULL;
 	for (; p < head->last && *p != '\r'; p = end) {
-		end = ngx_http_kvroute_line_end(p, head->last);
-		if (ngx_http_kvroute_line_is(p, end, "Accept-Encoding") ||
-		    (length >= 0 && ngx_http_kvroute_line_is(p, end,
-		    "Content-Length")))
+		end = kvroute_line_end(p, head->last);
+		if (kvroute_line_is(p, end, "Accept-Encoding") || (length >= 0
+		    && kvroute_line_is(p, end, "Content-Length")))
 			continue;
 		b->last = ngx_cpymem(b->last, p, (size_t)(end - p));
 	}
@@ -207,7 +206,7 @@ usage_ask(ngx_http_request_t *r, const struct usage_ask *ask)
 
 /* As 400 or 422, for a field that they do not know. */
 void
-ngx_http_kvroute_asked(ngx_http_kvroute_ctx_t *ctx, ngx_uint_t status)
+kvroute_asked(kvroute_ctx_t *ctx, ngx_uint_t status)
 {
 	if (ctx->asked && shared_usage_answered(ctx->up->fleet.shared,
 	    (unsigned)status, ngx_time()))
@@ -221,8 +220,7 @@ ngx_http_kvroute_asked(ngx_http_kvroute_ctx_t *ctx, ngx_uint_t status)
 
 /* A cache would store the chunk and send it to clients without usage. */
 static bool
-wants_usage(ngx_http_kvroute_ctx_t *ctx, ngx_http_kvroute_loc_conf_t *loc,
-    struct usage_ask *ask)
+wants_usage(kvroute_ctx_t *ctx, kvroute_loc_conf_t *loc, struct usage_ask *ask)
 {
 	bool cached = false;
 
@@ -238,14 +236,14 @@ wants_usage(ngx_http_kvroute_ctx_t *ctx, ngx_http_kvroute_loc_conf_t *loc,
 static bool
 is_http1(const ngx_buf_t *head)
 {
-	const u_char *end = ngx_http_kvroute_line_end(head->pos, head->last);
+	const u_char *end = kvroute_line_end(head->pos, head->last);
 
 	return end - head->pos > 10 &&
 	    ngx_strncmp(end - 10, "HTTP/1.", 7) == 0;
 }
 
 bool
-ngx_http_kvroute_request_editable(ngx_http_request_t *r)
+kvroute_request_editable(ngx_http_request_t *r)
 {
 	ngx_chain_t *head = r->upstream->request_bufs;
 	ngx_str_t *module = &r->upstream->conf->module;
@@ -256,15 +254,15 @@ ngx_http_kvroute_request_editable(ngx_http_request_t *r)
 }
 
 ngx_int_t
-ngx_http_kvroute_request_edit(ngx_http_kvroute_ctx_t *ctx)
+kvroute_request_edit(kvroute_ctx_t *ctx)
 {
 	ngx_http_request_t *r = ctx->request;
-	ngx_http_kvroute_loc_conf_t *loc = ngx_http_kvroute_loc(r);
+	kvroute_loc_conf_t *loc = kvroute_loc(r);
 	struct usage_ask ask;
 	off_t length = -1;
 	ngx_buf_t *head;
 
-	if (!loc->feedback || !ngx_http_kvroute_request_editable(r) ||
+	if (!loc->feedback || !kvroute_request_editable(r) ||
 	    (ctx->endpoint == ENDPOINT_OTHER && ctx->keeps.binds == 0))
 		return NGX_OK;
 	if (wants_usage(ctx, loc, &ask))

@@ -6,10 +6,10 @@
 #include "ngx_http_kvroute_conf.h"
 
 /* Is the request nginx's proxy module's, with the whole head in memory? */
-bool ngx_http_kvroute_request_editable(ngx_http_request_t *r);
+bool kvroute_request_editable(ngx_http_request_t *r);
 /* Edits the request to the engine, as feedback requires. */
-ngx_int_t ngx_http_kvroute_request_edit(ngx_http_kvroute_ctx_t *ctx);
+ngx_int_t kvroute_request_edit(kvroute_ctx_t *ctx);
 /* The engine answers with this status. */
-void ngx_http_kvroute_asked(ngx_http_kvroute_ctx_t *ctx, ngx_uint_t status);
+void kvroute_asked(kvroute_ctx_t *ctx, ngx_uint_t status);
 
 #endif

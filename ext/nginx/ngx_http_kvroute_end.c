@@ -20,36 +20,35 @@ enum { LATE_MS = 5 };
 
 /* What was refused is tried again. */
 void
-ngx_http_kvroute_late_look(ngx_http_kvroute_srv_conf_t *up)
+kvroute_late_look(kvroute_srv_conf_t *up)
 {
 	if (up->writes.n > 0 && !up->late.timer_set)
 		ngx_add_timer(&up->late, LATE_MS);
 }
 
 int
-ngx_http_kvroute_write(ngx_http_kvroute_srv_conf_t *up,
-    const struct write_due *write)
+kvroute_write(kvroute_srv_conf_t *up, const struct write_due *write)
 {
 	int error = writes_do(&up->writes, write, kvr_clock_now());
 
-	ngx_http_kvroute_late_look(up);
+	kvroute_late_look(up);
 	return error;
 }
 
 void
-ngx_http_kvroute_late_run(ngx_event_t *event)
+kvroute_late_run(ngx_event_t *event)
 {
-	ngx_http_kvroute_srv_conf_t *up = event->data;
+	kvroute_srv_conf_t *up = event->data;
 	int64_t began = kvr_clock_now();
 
 	if (!writes_run(&up->writes, began) && !event->timer_set)
 		ngx_add_timer(event, LATE_MS);
-	(void)ngx_http_kvroute_spent(up, began);
+	(void)kvroute_spent(up, began);
 }
 
 /* The client or the engine closed before the response was complete. */
 static bool
-is_broken(ngx_http_kvroute_ctx_t *ctx)
+is_broken(kvroute_ctx_t *ctx)
 {
 	ngx_http_upstream_t *u = ctx->request->upstream;
 
@@ -58,7 +57,7 @@ is_broken(ngx_http_kvroute_ctx_t *ctx)
 }
 
 static void
-report_make(ngx_http_kvroute_ctx_t *ctx)
+report_make(kvroute_ctx_t *ctx)
 {
 	const struct passing_way way = { .endpoint = ctx->endpoint,
 	    .facts = &ctx->facts, .decision = &ctx->book.decision,
@@ -70,25 +69,25 @@ report_make(ngx_http_kvroute_ctx_t *ctx)
 }
 
 static struct kvr_prompt *
-prompt_extend(ngx_http_kvroute_ctx_t *ctx)
+prompt_extend(kvroute_ctx_t *ctx)
 {
-	ngx_http_kvroute_loc_conf_t *loc = ngx_http_kvroute_loc(ctx->request);
+	kvroute_loc_conf_t *loc = kvroute_loc(ctx->request);
 
 	return passing_end(&ctx->passing, ctx->up->spares, ctx->up->fleet.kvr,
-	    loc->reasoning == NGX_HTTP_KVROUTE_KEEP, !is_broken(ctx),
+	    loc->reasoning == KVROUTE_KEEP, !is_broken(ctx),
 	    ctx->up->fleet.shared);
 }
 
 void
-ngx_http_kvroute_prefill_end(ngx_http_kvroute_ctx_t *ctx, bool taken)
+kvroute_prefill_end(kvroute_ctx_t *ctx, bool taken)
 {
 	booking_prefill_end(&ctx->book, taken, kvr_clock_now());
-	ngx_http_kvroute_late_look(ctx->up);
+	kvroute_late_look(ctx->up);
 }
 
 /* An error of the engine that decodes may be of the one that prefills. */
 static void
-prefill_failed(ngx_http_kvroute_ctx_t *ctx)
+prefill_failed(kvroute_ctx_t *ctx)
 {
 	ngx_http_upstream_t *u = ctx->request->upstream;
 
@@ -100,17 +99,17 @@ prefill_failed(ngx_http_kvroute_ctx_t *ctx)
 
 /* Ends the current lease; without one it does nothing. */
 void
-ngx_http_kvroute_end(ngx_http_kvroute_ctx_t *ctx, bool taken)
+kvroute_end(kvroute_ctx_t *ctx, bool taken)
 {
 	struct write_due write = { .kind = taken ? WRITE_FINISH : WRITE_ABORT,
 	    .id = ctx->book.lease };
 
 	if (taken && !ctx->passing.reported)
 		report_make(ctx);
-	ngx_http_kvroute_health_end(ctx, taken);
+	kvroute_health_end(ctx, taken);
 	if (!taken)
 		prefill_failed(ctx);
-	ngx_http_kvroute_prefill_end(ctx, taken);
+	kvroute_prefill_end(ctx, taken);
 	if (ctx->book.lease == 0)
 		return;
 	write.report = ctx->passing.report;
@@ -119,5 +118,5 @@ ngx_http_kvroute_end(ngx_http_kvroute_ctx_t *ctx, bool taken)
 	ctx->book.lease = 0;
 	if (!taken)
 		shared_count(ctx->up->fleet.shared, COUNT_ABORTS, 1);
-	(void)ngx_http_kvroute_write(ctx->up, &write);
+	(void)kvroute_write(ctx->up, &write);
 }

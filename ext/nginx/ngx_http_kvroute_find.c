@@ -3,20 +3,20 @@
 #include "ngx_http_kvroute_find.h"
 
 bool
-ngx_http_kvroute_same(const ngx_str_t *a, const ngx_str_t *b)
+kvroute_same(const ngx_str_t *a, const ngx_str_t *b)
 {
 	return a->len == b->len && ngx_memcmp(a->data, b->data, a->len) == 0;
 }
 
 bool
-ngx_http_kvroute_word_is(const ngx_str_t *text, const char *word)
+kvroute_word_is(const ngx_str_t *text, const char *word)
 {
 	return text->len == ngx_strlen(word) &&
 	    ngx_strncmp(text->data, word, text->len) == 0;
 }
 
 ngx_table_elt_t *
-ngx_http_kvroute_header(ngx_http_request_t *r, const char *name)
+kvroute_header(ngx_http_request_t *r, const char *name)
 {
 	ngx_list_part_t *part = &r->headers_in.headers.part;
 	const size_t n = ngx_strlen(name);
@@ -35,7 +35,7 @@ ngx_http_kvroute_header(ngx_http_request_t *r, const char *name)
 }
 
 u_char *
-ngx_http_kvroute_line_end(u_char *p, u_char *last)
+kvroute_line_end(u_char *p, u_char *last)
 {
 	while (p < last && *p != '\n')
 		p++;
@@ -43,7 +43,7 @@ ngx_http_kvroute_line_end(u_char *p, u_char *last)
 }
 
 bool
-ngx_http_kvroute_line_is(const u_char *p, const u_char *end, const char *name)
+kvroute_line_is(const u_char *p, const u_char *end, const char *name)
 {
 	const size_t n = ngx_strlen(name);
 
@@ -53,7 +53,7 @@ ngx_http_kvroute_line_is(const u_char *p, const u_char *end, const char *name)
 
 /* Modules that are linked statically have names. */
 ngx_uint_t
-ngx_http_kvroute_module_find(ngx_module_t **modules, const char *name)
+kvroute_module_find(ngx_module_t **modules, const char *name)
 {
 	ngx_uint_t i = 0;
 
@@ -65,7 +65,7 @@ ngx_http_kvroute_module_find(ngx_module_t **modules, const char *name)
 /* ------------------------------------------------- structs of a request --- */
 
 void *
-ngx_http_kvroute_kept_make(ngx_http_request_t *r, ngx_pool_cleanup_pt cleanup,
+kvroute_kept_make(ngx_http_request_t *r, ngx_pool_cleanup_pt cleanup,
     size_t size)
 {
 	ngx_pool_cleanup_t *cln = ngx_pool_cleanup_add(r->pool, size);
@@ -79,7 +79,7 @@ ngx_http_kvroute_kept_make(ngx_http_request_t *r, ngx_pool_cleanup_pt cleanup,
 }
 
 void *
-ngx_http_kvroute_kept_of(ngx_http_request_t *r, ngx_pool_cleanup_pt cleanup)
+kvroute_kept_of(ngx_http_request_t *r, ngx_pool_cleanup_pt cleanup)
 {
 	ngx_pool_cleanup_t *cln;
 

@@ -5,28 +5,24 @@
 
 #include "ngx_http_kvroute_conf.h"
 
-bool ngx_http_kvroute_same(const ngx_str_t *a, const ngx_str_t *b);
+bool kvroute_same(const ngx_str_t *a, const ngx_str_t *b);
 /* Is this the word? */
-bool ngx_http_kvroute_word_is(const ngx_str_t *text, const char *word);
+bool kvroute_word_is(const ngx_str_t *text, const char *word);
 /* A header of the client's request; NULL: not found. */
-ngx_table_elt_t *ngx_http_kvroute_header(ngx_http_request_t *r,
-    const char *name);
+ngx_table_elt_t *kvroute_header(ngx_http_request_t *r, const char *name);
 /* The end of the line at p, including its CRLF; is it the header's? */
-u_char *ngx_http_kvroute_line_end(u_char *p, u_char *last);
-bool ngx_http_kvroute_line_is(const u_char *p, const u_char *end,
-    const char *name);
+u_char *kvroute_line_end(u_char *p, u_char *last);
+bool kvroute_line_is(const u_char *p, const u_char *end, const char *name);
 /* The place in the list; at the NULL at the end: this nginx lacks it. */
-ngx_uint_t ngx_http_kvroute_module_find(ngx_module_t **modules,
-    const char *name);
+ngx_uint_t kvroute_module_find(ngx_module_t **modules, const char *name);
 
 /*
  * All 0 but for its first member, which is the request. Structs of one request
  * differ by their cleanup. NULL: no memory.
  */
-void *ngx_http_kvroute_kept_make(ngx_http_request_t *r,
+void *kvroute_kept_make(ngx_http_request_t *r,
     ngx_pool_cleanup_pt cleanup, size_t size);
 /* NULL: there is no such struct. */
-void *ngx_http_kvroute_kept_of(ngx_http_request_t *r,
-    ngx_pool_cleanup_pt cleanup);
+void *kvroute_kept_of(ngx_http_request_t *r, ngx_pool_cleanup_pt cleanup);
 
 #endif

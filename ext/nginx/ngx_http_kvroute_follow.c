@@ -37,11 +37,11 @@ enum {
 
 /* ----------------------------------------------------------------- list --- */
 
-#if (NGX_HTTP_KVROUTE_RESOLVE)
+#if (KVROUTE_RESOLVE)
 
 /* Others may change it at any time. */
 static ngx_uint_t
-generation_of(const ngx_http_kvroute_srv_conf_t *up)
+generation_of(const kvroute_srv_conf_t *up)
 {
 	ngx_http_upstream_rr_peers_t *peers = up->upstream->peer.data;
 
@@ -50,7 +50,7 @@ generation_of(const ngx_http_kvroute_srv_conf_t *up)
 }
 
 static bool
-has_names(const ngx_http_kvroute_srv_conf_t *up)
+has_names(const kvroute_srv_conf_t *up)
 {
 	ngx_http_upstream_rr_peers_t *peers = up->upstream->peer.data;
 
@@ -63,14 +63,14 @@ has_names(const ngx_http_kvroute_srv_conf_t *up)
 #else
 
 static ngx_uint_t
-generation_of(const ngx_http_kvroute_srv_conf_t *up)
+generation_of(const kvroute_srv_conf_t *up)
 {
 	(void)up;
 	return 0;
 }
 
 static bool
-has_names(const ngx_http_kvroute_srv_conf_t *up)
+has_names(const kvroute_srv_conf_t *up)
 {
 	(void)up;
 	return false;
@@ -80,17 +80,17 @@ has_names(const ngx_http_kvroute_srv_conf_t *up)
 
 typedef struct {
 	struct known_list of;
-	ngx_http_kvroute_address_t *addresses;
+	kvroute_address_t *addresses;
 	ngx_uint_t most;
 	ngx_uint_t generation;
 	struct status_name *asked;
 } list_t;
 
 static void
-peer_copy(ngx_http_kvroute_srv_conf_t *up, list_t *list,
+peer_copy(kvroute_srv_conf_t *up, list_t *list,
     const ngx_http_upstream_rr_peer_t *peer)
 {
-	ngx_http_kvroute_address_t *to = &list->addresses[list->of.n];
+	kvroute_address_t *to = &list->addresses[list->of.n];
 	struct known *known = &list->of.known[list->of.n++];
 
 	known->name_len = ngx_min(peer->name.len, sizeof(known->name));
@@ -98,12 +98,12 @@ peer_copy(ngx_http_kvroute_srv_conf_t *up, list_t *list,
 	to->length = ngx_min(peer->socklen, (socklen_t)sizeof(to->address));
 	ngx_memcpy(&to->address, peer->sockaddr, to->length);
 	known->weight = (uint64_t)peer->weight;
-	known->facts = ngx_http_kvroute_server_of(up, peer);
+	known->facts = kvroute_server_of(up, peer);
 }
 
 /* False: there is no room for all. */
 static bool
-peers_copy(ngx_http_kvroute_srv_conf_t *up,
+peers_copy(kvroute_srv_conf_t *up,
     ngx_http_upstream_rr_peers_t *peers, list_t *list)
 {
 	ngx_http_upstream_rr_peer_t *peer;
@@ -120,7 +120,7 @@ peers_copy(ngx_http_kvroute_srv_conf_t *up,
 
 /* Reads both groups. NGX_AGAIN: they have grown. */
 static ngx_int_t
-list_read(ngx_http_kvroute_srv_conf_t *up, list_t *list, ngx_log_t *log)
+list_read(kvroute_srv_conf_t *up, list_t *list, ngx_log_t *log)
 {
 	ngx_http_upstream_rr_peers_t *peers = up->upstream->peer.data;
 	bool whole;
@@ -156,7 +156,7 @@ list_fill(list_t *list, ngx_log_t *log)
 }
 
 static bool
-list_make(ngx_http_kvroute_srv_conf_t *up, list_t *list, ngx_log_t *log)
+list_make(kvroute_srv_conf_t *up, list_t *list, ngx_log_t *log)
 {
 	ngx_uint_t tries = LIST_TRIES;
 	ngx_int_t rc;
@@ -174,12 +174,12 @@ list_make(ngx_http_kvroute_srv_conf_t *up, list_t *list, ngx_log_t *log)
 /* ----------------------------------------------------------- known anew --- */
 
 void
-ngx_http_kvroute_peers_free(ngx_http_kvroute_srv_conf_t *up)
+kvroute_peers_free(kvroute_srv_conf_t *up)
 {
 	ngx_uint_t i;
 
 	for (i = 0; i < up->fleet.n_known; i++)
-		ngx_http_kvroute_poll_free(&up->fleet.known[i]);
+		kvroute_poll_free(&up->fleet.known[i]);
 	known_list_leave(&up->fleet);
 	ngx_free(up->addresses);
 	ngx_free(up->asked);
@@ -190,7 +190,7 @@ ngx_http_kvroute_peers_free(ngx_http_kvroute_srv_conf_t *up)
 
 /* Names for the status. */
 static void
-asked_list(ngx_http_kvroute_srv_conf_t *up)
+asked_list(kvroute_srv_conf_t *up)
 {
 	struct known *known, *end = up->fleet.known + up->fleet.n_known;
 
@@ -203,9 +203,9 @@ asked_list(ngx_http_kvroute_srv_conf_t *up)
 }
 
 static void
-list_take(ngx_http_kvroute_srv_conf_t *up, list_t *list)
+list_take(kvroute_srv_conf_t *up, list_t *list)
 {
-	ngx_http_kvroute_peers_free(up);
+	kvroute_peers_free(up);
 	known_list_take(&list->of, &up->fleet);
 	up->addresses = list->addresses;
 	up->asked = list->asked;
@@ -214,7 +214,7 @@ list_take(ngx_http_kvroute_srv_conf_t *up, list_t *list)
 }
 
 bool
-ngx_http_kvroute_peers_list(ngx_http_kvroute_srv_conf_t *up, ngx_log_t *log)
+kvroute_peers_list(kvroute_srv_conf_t *up, ngx_log_t *log)
 {
 	list_t list;
 
@@ -226,22 +226,22 @@ ngx_http_kvroute_peers_list(ngx_http_kvroute_srv_conf_t *up, ngx_log_t *log)
 	up->follow.members.left_ms = NGX_HTTP_KVROUTE_LEFT_MS;
 	members_follow(&up->follow.members);
 	judge_follow(&up->fleet);
-	ngx_http_kvroute_polls_follow(up);
+	kvroute_polls_follow(up);
 	return true;
 }
 
 bool
-ngx_http_kvroute_peers_changed(const ngx_http_kvroute_srv_conf_t *up)
+kvroute_peers_changed(const kvroute_srv_conf_t *up)
 {
 	return up->follow.generation != generation_of(up);
 }
 
 /* Without memory the old list stays, and the next look tries again. */
 void
-ngx_http_kvroute_peers_follow(ngx_http_kvroute_srv_conf_t *up, ngx_log_t *log)
+kvroute_peers_follow(kvroute_srv_conf_t *up, ngx_log_t *log)
 {
-	if (ngx_http_kvroute_peers_changed(up))
-		(void)ngx_http_kvroute_peers_list(up, log);
+	if (kvroute_peers_changed(up))
+		(void)kvroute_peers_list(up, log);
 }
 
 /* --------------------------------------------------------- come, and go --- */
@@ -254,7 +254,7 @@ is_ending(void)
 }
 
 void
-ngx_http_kvroute_peers_leave(ngx_http_kvroute_srv_conf_t *up, ngx_log_t *log)
+kvroute_peers_leave(kvroute_srv_conf_t *up, ngx_log_t *log)
 {
 	if (!is_ending())
 		members_leave(&up->fleet, &up->follow.members,
@@ -262,7 +262,7 @@ ngx_http_kvroute_peers_leave(ngx_http_kvroute_srv_conf_t *up, ngx_log_t *log)
 }
 
 void
-ngx_http_kvroute_peers_join(ngx_http_kvroute_srv_conf_t *up, ngx_log_t *log)
+kvroute_peers_join(kvroute_srv_conf_t *up, ngx_log_t *log)
 {
 	if (!is_ending())
 		members_join(&up->fleet, &up->follow.members, kvr_clock_now(),

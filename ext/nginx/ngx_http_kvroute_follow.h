@@ -8,18 +8,14 @@
 #include "ngx_http_kvroute_conf.h"
 
 /* Makes fleet.known of the peers as they are now; false: no memory. */
-bool ngx_http_kvroute_peers_list(ngx_http_kvroute_srv_conf_t *up,
-    ngx_log_t *log);
-void ngx_http_kvroute_peers_free(ngx_http_kvroute_srv_conf_t *up);
+bool kvroute_peers_list(kvroute_srv_conf_t *up, ngx_log_t *log);
+void kvroute_peers_free(kvroute_srv_conf_t *up);
 /* The same, if they have changed since. */
-void ngx_http_kvroute_peers_follow(ngx_http_kvroute_srv_conf_t *up,
-    ngx_log_t *log);
-bool ngx_http_kvroute_peers_changed(const ngx_http_kvroute_srv_conf_t *up);
+void kvroute_peers_follow(kvroute_srv_conf_t *up, ngx_log_t *log);
+bool kvroute_peers_changed(const kvroute_srv_conf_t *up);
 /* Adds workers of new peers, as far as the lock is free. */
-void ngx_http_kvroute_peers_join(ngx_http_kvroute_srv_conf_t *up,
-    ngx_log_t *log);
+void kvroute_peers_join(kvroute_srv_conf_t *up, ngx_log_t *log);
 /* Now and then: removes those of peers that have left. */
-void ngx_http_kvroute_peers_leave(ngx_http_kvroute_srv_conf_t *up,
-    ngx_log_t *log);
+void kvroute_peers_leave(kvroute_srv_conf_t *up, ngx_log_t *log);
 
 #endif

@@ -27,9 +27,9 @@ regex_make(ngx_conf_t *cf, ngx_str_t *pattern)
 }
 
 char *
-ngx_http_kvroute_ignore_set(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+kvroute_ignore_set(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
-	ngx_http_kvroute_loc_conf_t *loc = conf;
+	kvroute_loc_conf_t *loc = conf;
 	ngx_str_t *args = cf->args->elts;
 	ngx_regex_t **place;
 	ngx_uint_t i;
@@ -56,7 +56,7 @@ ngx_http_kvroute_ignore_set(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 }
 
 bool
-ngx_http_kvroute_line_ignored(void *lines, const char *line, size_t n)
+kvroute_line_ignored(void *lines, const char *line, size_t n)
 {
 	const ngx_array_t *all = lines;
 	ngx_regex_t **regex = all->elts;
@@ -72,13 +72,13 @@ ngx_http_kvroute_line_ignored(void *lines, const char *line, size_t n)
 #else
 
 char *
-ngx_http_kvroute_ignore_set(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+kvroute_ignore_set(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
 	return "needs an nginx with PCRE";
 }
 
 bool
-ngx_http_kvroute_line_ignored(void *lines, const char *line, size_t n)
+kvroute_line_ignored(void *lines, const char *line, size_t n)
 {
 	return false;
 }
@@ -88,7 +88,7 @@ ngx_http_kvroute_line_ignored(void *lines, const char *line, size_t n)
 /* --------------------------------------------------------------- fronts --- */
 
 void
-ngx_http_kvroute_front_look(ngx_http_kvroute_srv_conf_t *up,
+kvroute_front_look(kvroute_srv_conf_t *up,
     const struct kvr_prompt *prompt, const struct kvr_scope *scope)
 {
 	unsigned looked, parted;

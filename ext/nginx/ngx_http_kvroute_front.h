@@ -9,12 +9,11 @@
 #include "ngx_http_kvroute_conf.h"
 
 /* kvroute_ignore_line REGEX ...; or off. */
-char *ngx_http_kvroute_ignore_set(ngx_conf_t *cf, ngx_command_t *cmd,
-    void *conf);
+char *kvroute_ignore_set(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 /* A body_line; its context is an ngx_array_t. */
-bool ngx_http_kvroute_line_ignored(void *lines, const char *line, size_t n);
+bool kvroute_line_ignored(void *lines, const char *line, size_t n);
 /* Counts a prompt, with its end, that is like an earlier one but in front. */
-void ngx_http_kvroute_front_look(ngx_http_kvroute_srv_conf_t *up,
+void kvroute_front_look(kvroute_srv_conf_t *up,
     const struct kvr_prompt *prompt, const struct kvr_scope *scope);
 
 #endif

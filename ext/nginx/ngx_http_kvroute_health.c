@@ -26,8 +26,7 @@
 enum { CHEAP_BYTES = 16384 }; /* of the body of a probe */
 
 void
-ngx_http_kvroute_health_prepare(ngx_http_kvroute_srv_conf_t *up,
-    ngx_log_t *log)
+kvroute_health_prepare(kvroute_srv_conf_t *up, ngx_log_t *log)
 {
 	ngx_http_upstream_rr_peers_t *peers = up->upstream->peer.data;
 	ngx_http_upstream_rr_peer_t *peer;
@@ -48,7 +47,7 @@ ngx_http_kvroute_health_prepare(ngx_http_kvroute_srv_conf_t *up,
 
 /* It is counted why sessions leave their servers. */
 void
-ngx_http_kvroute_health_look(ngx_http_kvroute_ctx_t *ctx, int64_t now)
+kvroute_health_look(kvroute_ctx_t *ctx, int64_t now)
 {
 	ctx->evidence.due = false;
 	ctx->bound_held = judge_look(&ctx->up->fleet, now) &&
@@ -56,7 +55,7 @@ ngx_http_kvroute_health_look(ngx_http_kvroute_ctx_t *ctx, int64_t now)
 }
 
 ngx_uint_t
-ngx_http_kvroute_health_probe(ngx_http_kvroute_ctx_t *ctx, int64_t now)
+kvroute_health_probe(kvroute_ctx_t *ctx, int64_t now)
 {
 	/* Without a prompt it would show nothing. */
 	if (ctx->endpoint == ENDPOINT_OTHER || ctx->tries != 1)
@@ -68,10 +67,9 @@ ngx_http_kvroute_health_probe(ngx_http_kvroute_ctx_t *ctx, int64_t now)
 /* ------------------------------------------------------------- evidence --- */
 
 void
-ngx_http_kvroute_health_sent(ngx_http_kvroute_ctx_t *ctx, ngx_uint_t i,
-    int64_t now)
+kvroute_health_sent(kvroute_ctx_t *ctx, ngx_uint_t i, int64_t now)
 {
-	ngx_str_t name = ngx_http_kvroute_taken_name(ctx);
+	ngx_str_t name = kvroute_taken_name(ctx);
 
 	evidence_sent(&ctx->up->fleet, &ctx->evidence, i, ctx->book.worker,
 	    now);
@@ -81,12 +79,12 @@ ngx_http_kvroute_health_sent(ngx_http_kvroute_ctx_t *ctx, ngx_uint_t i,
 	ctx->evidence.name_len = name.len;
 	ctx->evidence.prompts = ctx->endpoint != ENDPOINT_OTHER;
 	if (ctx->up->fleet.gray > 0)
-		ngx_http_kvroute_prompt_digest(ctx);
+		kvroute_prompt_digest(ctx);
 }
 
 /* Headers with a status below 300 have come. */
 void
-ngx_http_kvroute_health_accepted(ngx_http_kvroute_ctx_t *ctx)
+kvroute_health_accepted(kvroute_ctx_t *ctx)
 {
 	evidence_accepted(&ctx->up->fleet, &ctx->evidence, kvr_clock_now(),
 	    ctx->request->connection->log);
@@ -94,7 +92,7 @@ ngx_http_kvroute_health_accepted(ngx_http_kvroute_ctx_t *ctx)
 
 /* More of a stream has come. */
 void
-ngx_http_kvroute_health_progress(ngx_http_kvroute_ctx_t *ctx)
+kvroute_health_progress(kvroute_ctx_t *ctx)
 {
 	if (ctx->evidence.due && ctx->up->fleet.gray > 0 &&
 	    answer_started(ctx->passing.answer))
@@ -105,7 +103,7 @@ ngx_http_kvroute_health_progress(ngx_http_kvroute_ctx_t *ctx)
 
 /* The report is made, if there is one. Again is no error. */
 void
-ngx_http_kvroute_health_end(ngx_http_kvroute_ctx_t *ctx, bool taken)
+kvroute_health_end(kvroute_ctx_t *ctx, bool taken)
 {
 	ngx_http_upstream_t *u = ctx->request->upstream;
 	struct evidence_end how = { .worker = ctx->book.worker, .taken = taken,
@@ -125,7 +123,7 @@ ngx_http_kvroute_health_end(ngx_http_kvroute_ctx_t *ctx, bool taken)
 
 /* After its headers: a connection that breaks, or a server that stops. */
 static bool
-broke_off(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc)
+broke_off(kvroute_ctx_t *ctx, ngx_peer_connection_t *pc)
 {
 	ngx_http_upstream_t *u = ctx->request->upstream;
 	ngx_connection_t *c = pc->connection;
@@ -150,7 +148,7 @@ broke_off(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc)
  * evidence for that, and not for nginx.
  */
 ngx_uint_t
-ngx_http_kvroute_health_free(ngx_http_kvroute_ctx_t *ctx,
+kvroute_health_free(kvroute_ctx_t *ctx,
     ngx_peer_connection_t *pc, ngx_uint_t state)
 {
 	ngx_uint_t status = ctx->request->upstream->headers_in.status_n;
@@ -163,12 +161,12 @@ ngx_http_kvroute_health_free(ngx_http_kvroute_ctx_t *ctx,
 	e->answered = status > 0;
 	/* Without the request's pool, at its end, they cannot be computed. */
 	if (e->failed && e->due && ctx->up->fleet.gray > 0) {
-		e->failed_prompt = ngx_http_kvroute_digest_of(ctx);
-		e->failed_client = ngx_http_kvroute_client_of(ctx);
+		e->failed_prompt = kvroute_digest_of(ctx);
+		e->failed_client = kvroute_client_of(ctx);
 	}
 	if (broke) {
 		shared_count(ctx->up->fleet.shared, COUNT_BROKEN, 1);
-		if (ngx_http_kvroute_another_usable(ctx))
+		if (kvroute_another_usable(ctx))
 			state |= NGX_PEER_FAILED;
 	}
 	if (e->due && ctx->up->fleet.gray > 0 && refuses && !broke &&

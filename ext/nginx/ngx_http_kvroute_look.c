@@ -18,7 +18,7 @@ is_named(const ngx_str_t *a, const void *name, size_t len)
 	return a->len == len && ngx_memcmp(a->data, name, len) == 0;
 }
 
-#if (NGX_HTTP_KVROUTE_STICKY)
+#if (KVROUTE_STICKY)
 
 /* Does "sticky" ask for it? One that drains is only for such requests. */
 static bool
@@ -28,7 +28,7 @@ is_hinted(const ngx_http_upstream_rr_peer_t *peer, const ngx_str_t *hint)
 }
 
 static const ngx_str_t *
-hint_of(const ngx_http_kvroute_ctx_t *ctx)
+hint_of(const kvroute_ctx_t *ctx)
 {
 	return ctx->request->upstream->peer.hint;
 }
@@ -49,7 +49,7 @@ is_hinted(const ngx_http_upstream_rr_peer_t *peer, const ngx_str_t *hint)
 }
 
 static const ngx_str_t *
-hint_of(const ngx_http_kvroute_ctx_t *ctx)
+hint_of(const kvroute_ctx_t *ctx)
 {
 	(void)ctx;
 	return NULL;
@@ -81,12 +81,11 @@ list_look(ngx_http_upstream_rr_peers_t *peers, const uintptr_t *tried,
 	ngx_http_upstream_rr_peers_rlock(peers);
 	for (peer = peers->peer, i = 0; i < n; i++, known++) {
 		known->hinted = peer != NULL && is_hinted(peer, hint);
-		known->usable = peer != NULL &&
-		    (ngx_http_kvroute_is_alive(peer, now) ||
+		known->usable = peer != NULL && (kvroute_is_alive(peer, now) ||
 		    (known->hinted && is_draining(peer))) &&
 		    is_named(&peer->name, known->name, known->name_len) &&
 		    (tried == NULL || (tried[i / word] >> i % word & 1) == 0);
-		known->full = known->usable && ngx_http_kvroute_is_full(peer);
+		known->full = known->usable && kvroute_is_full(peer);
 		known->usable = known->usable && !known->full;
 		known->down = peer == NULL || peer->down;
 		if (peer == NULL)
@@ -99,16 +98,16 @@ list_look(ngx_http_upstream_rr_peers_t *peers, const uintptr_t *tried,
 }
 
 void
-ngx_http_kvroute_peers_look(ngx_http_kvroute_ctx_t *ctx)
+kvroute_peers_look(kvroute_ctx_t *ctx)
 {
-	ngx_http_kvroute_srv_conf_t *up = ctx->up;
+	kvroute_srv_conf_t *up = ctx->up;
 	ngx_http_upstream_rr_peers_t *first = up->upstream->peer.data;
 	struct known *backup = up->fleet.known + up->fleet.n_first;
 	bool on_backup = ctx->rrp.peers != first;
 	ngx_uint_t i;
 
 	if (up->fleet.kvr != NULL)
-		ngx_http_kvroute_peers_join(up, ctx->request->connection->log);
+		kvroute_peers_join(up, ctx->request->connection->log);
 	if (!on_backup)
 		list_look(first, ctx->rrp.tried, hint_of(ctx), up->fleet.known,
 		    up->fleet.n_first);
@@ -127,7 +126,7 @@ ngx_http_kvroute_peers_look(ngx_http_kvroute_ctx_t *ctx)
 }
 
 void
-ngx_http_kvroute_room_look(ngx_http_kvroute_srv_conf_t *up)
+kvroute_room_look(kvroute_srv_conf_t *up)
 {
 	ngx_http_upstream_rr_peers_t *first = up->upstream->peer.data;
 

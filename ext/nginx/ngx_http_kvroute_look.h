@@ -6,8 +6,8 @@
 #include "ngx_http_kvroute_conf.h"
 
 /* Updates fleet.known for the choice of this request. */
-void ngx_http_kvroute_peers_look(ngx_http_kvroute_ctx_t *ctx);
+void kvroute_peers_look(kvroute_ctx_t *ctx);
 /* The same for usable or full peers, for a request without tries. */
-void ngx_http_kvroute_room_look(ngx_http_kvroute_srv_conf_t *up);
+void kvroute_room_look(kvroute_srv_conf_t *up);
 
 #endif

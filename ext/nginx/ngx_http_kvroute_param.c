@@ -17,8 +17,8 @@
 enum { EXPECTED_BYTES = 512, BLOCK_MIN = 16 };
 
 static const char *const shadows[TEXT_WORDS] = {
-	[NGX_HTTP_KVROUTE_LEAST_CONN] = "least_conn",
-	[NGX_HTTP_KVROUTE_ROUND_ROBIN] = "round_robin"
+	[KVROUTE_LEAST_CONN] = "least_conn",
+	[KVROUTE_ROUND_ROBIN] = "round_robin"
 };
 static const char *const modes[TEXT_WORDS] = {
 	[KVR_AFFINITY_HARD] = "hard", [KVR_AFFINITY_HASH] = "hash"
@@ -27,8 +27,8 @@ static const char *const modes[TEXT_WORDS] = {
 static text_special zone_read, file_read, secret_read, path_read, option_read,
     fact_read;
 
-#define SRV(kind, field) FIELD(kind, ngx_http_kvroute_srv_conf_t, field)
-#define LOC(kind, field) FIELD(kind, ngx_http_kvroute_loc_conf_t, field)
+#define SRV(kind, field) FIELD(kind, kvroute_srv_conf_t, field)
+#define LOC(kind, field) FIELD(kind, kvroute_loc_conf_t, field)
 #define SPECIAL(by) .kind = TEXT_SPECIAL, .special = by
 #define OPTION .kind = TEXT_LIBRARY, .special = option_read
 #define FACT .kind = TEXT_LIBRARY, .special = fact_read
@@ -77,7 +77,7 @@ static const struct text_row server[] = {
 	{ "window_interval", NULL, FACT },
 	{ "window_capacity", NULL, FACT },
 	{ "ranks", "the number of data-parallel ranks behind the address",
-	    FIELD(TEXT_COUNT, ngx_http_kvroute_server_t, told.ranks),
+	    FIELD(TEXT_COUNT, kvroute_server_t, told.ranks),
 	    RANGE("1", "1024") }
 };
 static const struct text_row affinity[] = {
@@ -92,8 +92,7 @@ static const struct text_row responses[] = {
 };
 static const struct text_row trace[] = {
 	{ "sample", "the share of requests", FIELD(TEXT_PERCENT,
-	    ngx_http_kvroute_trace_t, sample), RANGE("0.0001%", "100%"),
-	    PRESET("100%") }
+	    kvroute_trace_t, sample), RANGE("0.0001%", "100%"), PRESET("100%") }
 };
 
 /* Of a directive. */
@@ -113,7 +112,7 @@ static const table_t tables[] = {
 /* --------------------------------------------------------------- values --- */
 
 ngx_str_t
-ngx_http_kvroute_printable(ngx_pool_t *pool, const ngx_str_t *text)
+kvroute_printable(ngx_pool_t *pool, const ngx_str_t *text)
 {
 	ngx_str_t out = { text->len, ngx_pnalloc(pool, text->len + 1) };
 	size_t i;
@@ -131,7 +130,7 @@ ngx_http_kvroute_printable(ngx_pool_t *pool, const ngx_str_t *text)
 static const char *
 zone_read(void *fields, const char *text, size_t n)
 {
-	ngx_http_kvroute_srv_conf_t *up = fields;
+	kvroute_srv_conf_t *up = fields;
 	const char *colon = memchr(text, ':', n);
 	ngx_str_t size;
 	ssize_t bytes;
@@ -152,7 +151,7 @@ zone_read(void *fields, const char *text, size_t n)
 static const char *
 file_read(void *fields, const char *text, size_t n)
 {
-	ngx_http_kvroute_srv_conf_t *up = fields;
+	kvroute_srv_conf_t *up = fields;
 
 	up->path = (ngx_str_t){ n, (u_char *)text };
 	return n > 0 && ngx_conf_full_name(up->cycle, &up->path, 0) == NGX_OK ?
@@ -162,7 +161,7 @@ file_read(void *fields, const char *text, size_t n)
 static const char *
 secret_read(void *fields, const char *text, size_t n)
 {
-	ngx_http_kvroute_srv_conf_t *up = fields;
+	kvroute_srv_conf_t *up = fields;
 	ngx_str_t path = { n, (u_char *)text };
 	struct secret_file is;
 	const char *why;
@@ -182,7 +181,7 @@ secret_read(void *fields, const char *text, size_t n)
 static const char *
 path_read(void *fields, const char *text, size_t n)
 {
-	ngx_http_kvroute_srv_conf_t *up = fields;
+	kvroute_srv_conf_t *up = fields;
 	size_t i;
 
 	for (i = 0; i < n; i++)
@@ -197,7 +196,7 @@ path_read(void *fields, const char *text, size_t n)
 static const char *
 option_read(void *fields, const char *pair, size_t n)
 {
-	ngx_http_kvroute_srv_conf_t *up = fields;
+	kvroute_srv_conf_t *up = fields;
 	const char *why = NULL;
 
 	if (kvr_options_parse(&up->options, pair, n, NULL, &why) != KVR_OK)
@@ -208,7 +207,7 @@ option_read(void *fields, const char *pair, size_t n)
 static const char *
 fact_read(void *fields, const char *pair, size_t n)
 {
-	ngx_http_kvroute_server_t *to = fields;
+	kvroute_server_t *to = fields;
 
 	return known_fact_read(&to->told, pair, n);
 }
@@ -216,8 +215,7 @@ fact_read(void *fields, const char *pair, size_t n)
 /* --------------------------------------------------------------- parser --- */
 
 char *
-ngx_http_kvroute_param_refuse(ngx_conf_t *cf, ngx_str_t *argument,
-    const char *why)
+kvroute_param_refuse(ngx_conf_t *cf, ngx_str_t *argument, const char *why)
 {
 	ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
 	    "invalid parameter \"%V\": %s", argument, why);
@@ -225,8 +223,7 @@ ngx_http_kvroute_param_refuse(ngx_conf_t *cf, ngx_str_t *argument,
 }
 
 bool
-ngx_http_kvroute_param_is(const ngx_str_t *argument, const char *name,
-    ngx_str_t *value)
+kvroute_param_is(const ngx_str_t *argument, const char *name, ngx_str_t *value)
 {
 	size_t n = ngx_strlen(name);
 
@@ -240,13 +237,13 @@ ngx_http_kvroute_param_is(const ngx_str_t *argument, const char *name,
 }
 
 bool
-ngx_http_kvroute_param_given(ngx_conf_t *cf, const char *name)
+kvroute_param_given(ngx_conf_t *cf, const char *name)
 {
 	ngx_str_t *args = cf->args->elts, value;
 	ngx_uint_t i;
 
 	for (i = 1; i < cf->args->nelts; i++)
-		if (ngx_http_kvroute_param_is(&args[i], name, &value))
+		if (kvroute_param_is(&args[i], name, &value))
 			return true;
 	return false;
 }
@@ -262,7 +259,7 @@ table_of(const char *directive)
 }
 
 void
-ngx_http_kvroute_param_defaults(const char *directive, void *fields)
+kvroute_param_defaults(const char *directive, void *fields)
 {
 	const table_t *table = table_of(directive);
 
@@ -270,7 +267,7 @@ ngx_http_kvroute_param_defaults(const char *directive, void *fields)
 }
 
 char *
-ngx_http_kvroute_param_read(ngx_conf_t *cf, ngx_str_t *argument, void *fields)
+kvroute_param_read(ngx_conf_t *cf, ngx_str_t *argument, void *fields)
 {
 	const table_t *of = table_of(
 	    (char *)((ngx_str_t *)cf->args->elts)[0].data);
@@ -281,7 +278,7 @@ ngx_http_kvroute_param_read(ngx_conf_t *cf, ngx_str_t *argument, void *fields)
 	if (fault.why == NULL)
 		return NGX_CONF_OK;
 	text_explain(of->rows, of->n, of->directive, &fault, why, sizeof(why));
-	return ngx_http_kvroute_param_refuse(cf, argument, why);
+	return kvroute_param_refuse(cf, argument, why);
 }
 
 /* --------------------------------------------------- sessions and state --- */
@@ -335,29 +332,27 @@ automatic_add(ngx_conf_t *cf, ngx_array_t *values)
 }
 
 static char *
-affinity_argument(ngx_conf_t *cf, ngx_http_kvroute_loc_conf_t *loc,
-    ngx_str_t *arg)
+affinity_argument(ngx_conf_t *cf, kvroute_loc_conf_t *loc, ngx_str_t *arg)
 {
 	const char *why;
 	ngx_str_t value;
 
-	if (ngx_http_kvroute_param_is(arg, "mode", &value) ||
-	    ngx_http_kvroute_param_is(arg, "ttl", &value))
-		return ngx_http_kvroute_param_read(cf, arg, loc);
-	if (ngx_http_kvroute_word_is(arg, "off"))
+	if (kvroute_param_is(arg, "mode", &value) ||
+	    kvroute_param_is(arg, "ttl", &value))
+		return kvroute_param_read(cf, arg, loc);
+	if (kvroute_word_is(arg, "off"))
 		why = "is for itself";
-	else if (ngx_http_kvroute_word_is(arg, "auto"))
+	else if (kvroute_word_is(arg, "auto"))
 		why = automatic_add(cf, loc->affinity);
 	else
 		why = value_add(cf, loc->affinity, *arg);
-	return why == NULL ? NGX_CONF_OK :
-	    ngx_http_kvroute_param_refuse(cf, arg, why);
+	return why == NULL ? NGX_CONF_OK : kvroute_param_refuse(cf, arg, why);
 }
 
 char *
-ngx_http_kvroute_affinity_set(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+kvroute_affinity_set(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
-	ngx_http_kvroute_loc_conf_t *loc = conf;
+	kvroute_loc_conf_t *loc = conf;
 	ngx_str_t *args = cf->args->elts;
 	ngx_uint_t i;
 	char *wrong;
@@ -365,13 +360,13 @@ ngx_http_kvroute_affinity_set(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 	if (loc->affinity != NGX_CONF_UNSET_PTR)
 		return "is duplicate";
 	loc->affinity = NULL;
-	if (cf->args->nelts == 2 && ngx_http_kvroute_word_is(&args[1], "off"))
+	if (cf->args->nelts == 2 && kvroute_word_is(&args[1], "off"))
 		return NGX_CONF_OK;
 	loc->affinity = ngx_array_create(cf->pool, 8,
 	    sizeof(ngx_http_complex_value_t));
 	if (loc->affinity == NULL)
 		return NGX_CONF_ERROR;
-	ngx_http_kvroute_param_defaults("kvroute_affinity", loc);
+	kvroute_param_defaults("kvroute_affinity", loc);
 	for (i = 1; i < cf->args->nelts; i++) {
 		wrong = affinity_argument(cf, loc, &args[i]);
 		if (wrong != NGX_CONF_OK)
@@ -381,36 +376,35 @@ ngx_http_kvroute_affinity_set(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 }
 
 char *
-ngx_http_kvroute_responses_set(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+kvroute_responses_set(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
-	ngx_http_kvroute_loc_conf_t *loc = conf;
+	kvroute_loc_conf_t *loc = conf;
 	ngx_str_t *arg = (ngx_str_t *)cf->args->elts + 1, value;
 
 	if (loc->responses_ttl != NGX_CONF_UNSET)
 		return "is duplicate";
-	if (ngx_http_kvroute_word_is(arg, "off")) {
+	if (kvroute_word_is(arg, "off")) {
 		loc->responses_ttl = 0;
 		return NGX_CONF_OK;
 	}
-	if (ngx_http_kvroute_param_is(arg, "ttl", &value))
-		return ngx_http_kvroute_param_read(cf, arg, loc);
-	if (!ngx_http_kvroute_word_is(arg, "on"))
-		return ngx_http_kvroute_param_refuse(cf, arg,
+	if (kvroute_param_is(arg, "ttl", &value))
+		return kvroute_param_read(cf, arg, loc);
+	if (!kvroute_word_is(arg, "on"))
+		return kvroute_param_refuse(cf, arg,
 		    "it is on, off, or ttl= with a time of at most 30 days");
-	ngx_http_kvroute_param_defaults("kvroute_responses", loc);
+	kvroute_param_defaults("kvroute_responses", loc);
 	return NGX_CONF_OK;
 }
 
 void
-ngx_http_kvroute_session_create(ngx_http_kvroute_loc_conf_t *loc)
+kvroute_session_create(kvroute_loc_conf_t *loc)
 {
 	loc->affinity = NGX_CONF_UNSET_PTR;
 	loc->responses_ttl = NGX_CONF_UNSET;
 }
 
 void
-ngx_http_kvroute_session_merge(ngx_http_kvroute_loc_conf_t *loc,
-    const ngx_http_kvroute_loc_conf_t *of)
+kvroute_session_merge(kvroute_loc_conf_t *loc, const kvroute_loc_conf_t *of)
 {
 	if (loc->affinity == NGX_CONF_UNSET_PTR) {
 		loc->affinity_mode = of->affinity_mode;
@@ -420,5 +414,5 @@ ngx_http_kvroute_session_merge(ngx_http_kvroute_loc_conf_t *loc,
 	if (loc->responses_ttl == NGX_CONF_UNSET)
 		loc->responses_ttl = of->responses_ttl;
 	if (loc->responses_ttl == NGX_CONF_UNSET)
-		ngx_http_kvroute_param_defaults("kvroute_responses", loc);
+		kvroute_param_defaults("kvroute_responses", loc);
 }

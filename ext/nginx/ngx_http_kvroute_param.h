@@ -11,30 +11,27 @@
  * The parameters of one directive are fields of one struct. Writes their
  * defaults; nothing else of the struct changes.
  */
-void ngx_http_kvroute_param_defaults(const char *directive, void *fields);
+void kvroute_param_defaults(const char *directive, void *fields);
 /*
  * Reads an argument of the current directive. On an error the log has its name,
  * its value and the expected one.
  */
-char *ngx_http_kvroute_param_read(ngx_conf_t *cf, ngx_str_t *argument,
-    void *fields);
+char *kvroute_param_read(ngx_conf_t *cf, ngx_str_t *argument, void *fields);
 /* Logs that the argument is invalid, and the reason. */
-char *ngx_http_kvroute_param_refuse(ngx_conf_t *cf, ngx_str_t *argument,
+char *kvroute_param_refuse(ngx_conf_t *cf, ngx_str_t *argument,
     const char *why);
 /* Does the current directive have the parameter NAME? */
-bool ngx_http_kvroute_param_given(ngx_conf_t *cf, const char *name);
+bool kvroute_param_given(ngx_conf_t *cf, const char *name);
 /* A copy that is one line of a log, whatever a client has sent. */
-ngx_str_t ngx_http_kvroute_printable(ngx_pool_t *pool, const ngx_str_t *text);
+ngx_str_t kvroute_printable(ngx_pool_t *pool, const ngx_str_t *text);
 /* Is this argument NAME=...? If so, *value is the rest. */
-bool ngx_http_kvroute_param_is(const ngx_str_t *argument, const char *name,
+bool kvroute_param_is(const ngx_str_t *argument, const char *name,
     ngx_str_t *value);
 
-char *ngx_http_kvroute_affinity_set(ngx_conf_t *cf, ngx_command_t *cmd,
-    void *conf);
-char *ngx_http_kvroute_responses_set(ngx_conf_t *cf, ngx_command_t *cmd,
-    void *conf);
-void ngx_http_kvroute_session_create(ngx_http_kvroute_loc_conf_t *loc);
-void ngx_http_kvroute_session_merge(ngx_http_kvroute_loc_conf_t *loc,
-    const ngx_http_kvroute_loc_conf_t *of);
+char *kvroute_affinity_set(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+char *kvroute_responses_set(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+void kvroute_session_create(kvroute_loc_conf_t *loc);
+void kvroute_session_merge(kvroute_loc_conf_t *loc,
+    const kvroute_loc_conf_t *of);
 
 #endif

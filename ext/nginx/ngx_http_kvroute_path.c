@@ -42,7 +42,7 @@ engine_path(ngx_http_request_t *r, ngx_str_t *path)
 	if (u == NULL || u->uri.len == 0)
 		return false;
 	/* As the client wrote it: then nginx has it decoded. */
-	*path = ngx_http_kvroute_same(&u->uri, &r->unparsed_uri) ? r->uri :
+	*path = kvroute_same(&u->uri, &r->unparsed_uri) ? r->uri :
 	    path_cut(u->uri);
 	return true;
 }
@@ -55,38 +55,36 @@ endpoint_named(const ngx_str_t *path)
 
 /* --------------------------------------------------------------- memory --- */
 
-static ngx_http_kvroute_led_t *
-led_place(ngx_http_kvroute_loc_conf_t *loc, const ngx_str_t *path,
-    uint32_t *key)
+static kvroute_led_t *
+led_place(kvroute_loc_conf_t *loc, const ngx_str_t *path, uint32_t *key)
 {
 	*key = ngx_crc32_short(path->data, path->len) | 1;
-	return &loc->led[*key / 2 % NGX_HTTP_KVROUTE_LED];
+	return &loc->led[*key / 2 % KVROUTE_LED];
 }
 
 static void
-led_keep(ngx_http_kvroute_loc_conf_t *loc, const ngx_str_t *path,
-    enum endpoint endpoint)
+led_keep(kvroute_loc_conf_t *loc, const ngx_str_t *path, enum endpoint endpoint)
 {
-	ngx_http_kvroute_led_t *led;
+	kvroute_led_t *led;
 	uint32_t key;
 
 	led = led_place(loc, path, &key);
 	if (endpoint != endpoint_named(path))
-		*led = (ngx_http_kvroute_led_t){ key, endpoint };
+		*led = (kvroute_led_t){ key, endpoint };
 	else if (led->key == key)
 		led->key = 0;
 }
 
 enum endpoint
-ngx_http_kvroute_endpoint(ngx_http_request_t *r)
+kvroute_endpoint(ngx_http_request_t *r)
 {
-	ngx_http_kvroute_loc_conf_t *loc = ngx_http_kvroute_loc(r);
-	ngx_http_kvroute_led_t *led;
+	kvroute_loc_conf_t *loc = kvroute_loc(r);
+	kvroute_led_t *led;
 	enum endpoint endpoint;
 	ngx_str_t path;
 	uint32_t key;
 
-	if (loc->endpoint != NGX_HTTP_KVROUTE_BY_PATH)
+	if (loc->endpoint != KVROUTE_BY_PATH)
 		return (enum endpoint)loc->endpoint;
 	if (engine_path(r, &path)) {
 		endpoint = endpoint_named(&path);
@@ -100,8 +98,7 @@ ngx_http_kvroute_endpoint(ngx_http_request_t *r)
 /* -------------------------------------------------------------- unknown --- */
 
 void
-ngx_http_kvroute_path_count(ngx_http_kvroute_srv_conf_t *up,
-    ngx_http_request_t *r)
+kvroute_path_count(kvroute_srv_conf_t *up, ngx_http_request_t *r)
 {
 	ngx_str_t path;
 

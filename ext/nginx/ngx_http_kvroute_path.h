@@ -8,9 +8,8 @@
 #include "endpoint.h"
 
 /* By kvroute_endpoint, or by the path that the engine gets. */
-enum endpoint ngx_http_kvroute_endpoint(ngx_http_request_t *r);
+enum endpoint kvroute_endpoint(ngx_http_request_t *r);
 /* The path of this request is not that of an endpoint. */
-void ngx_http_kvroute_path_count(ngx_http_kvroute_srv_conf_t *up,
-    ngx_http_request_t *r);
+void kvroute_path_count(kvroute_srv_conf_t *up, ngx_http_request_t *r);
 
 #endif

@@ -47,7 +47,7 @@ enum { LOOKS = 4 };
  * instead: then it is not `current`.
  */
 static ngx_int_t
-take_worker(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc,
+take_worker(kvroute_ctx_t *ctx, ngx_peer_connection_t *pc,
     bool *current)
 {
 	struct known *known = ctx->up->fleet.known;
@@ -57,7 +57,7 @@ take_worker(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc,
 
 	i = known_of_worker(&ctx->up->fleet, ctx->book.worker, &rank);
 	rc = i < ctx->up->fleet.n_known && (known[i].usable ||
-	    known[i].spared) ? ngx_http_kvroute_take(ctx, pc, i) : NGX_BUSY;
+	    known[i].spared) ? kvroute_take(ctx, pc, i) : NGX_BUSY;
 	*current = rc == NGX_OK && known_is_called(&known[i],
 	    ctx->rrp.current->name.data, ctx->rrp.current->name.len);
 	if (*current)
@@ -66,46 +66,46 @@ take_worker(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc,
 }
 
 static ngx_int_t
-take_best(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc, int64_t now)
+take_best(kvroute_ctx_t *ctx, ngx_peer_connection_t *pc, int64_t now)
 {
 	const bool splits = ctx->up->parted && roles_split(&ctx->up->fleet);
 	bool current;
 	ngx_int_t rc;
 
-	if (!ngx_http_kvroute_choose(ctx, now, !splits))
-		return ngx_http_kvroute_take_least(ctx, pc);
+	if (!kvroute_choose(ctx, now, !splits))
+		return kvroute_take_least(ctx, pc);
 	rc = take_worker(ctx, pc, &current);
 	if (current && splits)
-		ngx_http_kvroute_split_book(ctx, now);
+		kvroute_split_book(ctx, now);
 	if (current)
 		return rc;
-	ngx_http_kvroute_end(ctx, false);
+	kvroute_end(ctx, false);
 	ctx->book.missed = true;
 	ctx->book.worker = 0;
 	ctx->book.reason = REASON_NO_WORKER;
 	ctx->book.affinity = KVR_AFFINITY_NONE;
-	return rc == NGX_BUSY ? ngx_http_kvroute_take_least(ctx, pc) : rc;
+	return rc == NGX_BUSY ? kvroute_take_least(ctx, pc) : rc;
 }
 
 /* --------------------------------------------------------------- again --- */
 
 /* To the first rank of the server that refused another; NGX_BUSY: not now. */
 static ngx_int_t
-take_again(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc, int64_t now)
+take_again(kvroute_ctx_t *ctx, ngx_peer_connection_t *pc, int64_t now)
 {
 	struct fleet *f = &ctx->up->fleet;
-	ngx_uint_t i = ngx_http_kvroute_taken_peer(ctx);
+	ngx_uint_t i = kvroute_taken_peer(ctx);
 	ngx_int_t rc = i == f->n_known ? NGX_BUSY :
-	    ngx_http_kvroute_take(ctx, pc, i);
+	    kvroute_take(ctx, pc, i);
 
-	if (rc != NGX_OK || ngx_http_kvroute_taken_peer(ctx) != i) {
+	if (rc != NGX_OK || kvroute_taken_peer(ctx) != i) {
 		ctx->again.rank = 0;
 		return rc;
 	}
 	ctx->rank = 0;
 	ctx->book.worker = f->known[i].ids[0];
 	if (ctx->book.worker != 0)
-		ngx_http_kvroute_kept_book(ctx, now);
+		kvroute_kept_book(ctx, now);
 	return NGX_OK;
 }
 
@@ -113,19 +113,19 @@ take_again(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc, int64_t now)
 
 /* To the worker that keeps the state of the request. */
 static ngx_int_t
-take_kept(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc, int64_t now)
+take_kept(kvroute_ctx_t *ctx, ngx_peer_connection_t *pc, int64_t now)
 {
 	bool current;
 	uint32_t rank;
 	ngx_int_t rc;
 
 	if (ctx->book.reason == REASON_STATE_BUSY)
-		return ngx_http_kvroute_take_none(ctx, pc);
+		return kvroute_take_none(ctx, pc);
 	if (ctx->book.worker == 0)
-		return ngx_http_kvroute_take_least(ctx, pc);
+		return kvroute_take_least(ctx, pc);
 	rc = take_worker(ctx, pc, &current);
 	if (current) {
-		ngx_http_kvroute_kept_book(ctx, now);
+		kvroute_kept_book(ctx, now);
 		return rc;
 	}
 	/* A backup that was found instead is given back. */
@@ -133,9 +133,9 @@ take_kept(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc, int64_t now)
 		ngx_http_upstream_free_round_robin_peer(pc, &ctx->rrp, 0);
 		pc->sockaddr = NULL;
 	}
-	ngx_http_kvroute_session_busy(ctx,
+	kvroute_session_busy(ctx,
 	    known_of_worker(&ctx->up->fleet, ctx->book.worker, &rank));
-	return ngx_http_kvroute_take_none(ctx, pc);
+	return kvroute_take_none(ctx, pc);
 }
 
 /* --------------------------------------------------------------- sticky --- */
@@ -145,10 +145,10 @@ take_kept(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc, int64_t now)
  * NGX_BUSY: no such server.
  */
 static ngx_int_t
-take_hinted(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc,
+take_hinted(kvroute_ctx_t *ctx, ngx_peer_connection_t *pc,
     int64_t now)
 {
-	ngx_http_kvroute_srv_conf_t *up = ctx->up;
+	kvroute_srv_conf_t *up = ctx->up;
 	struct known *known;
 	ngx_uint_t i;
 	ngx_int_t rc;
@@ -161,9 +161,9 @@ take_hinted(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc,
 	}
 	if (i == up->fleet.n_first)
 		return NGX_BUSY;
-	rc = ngx_http_kvroute_take(ctx, pc, i);
-	if (rc == NGX_OK && ngx_http_kvroute_taken_peer(ctx) == i)
-		ngx_http_kvroute_taken_book(ctx, now);
+	rc = kvroute_take(ctx, pc, i);
+	if (rc == NGX_OK && kvroute_taken_peer(ctx) == i)
+		kvroute_taken_book(ctx, now);
 	return rc;
 }
 
@@ -171,10 +171,10 @@ take_hinted(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc,
 
 /* To a gray server, whatever is cached; NGX_BUSY: the request is no probe. */
 static ngx_int_t
-take_probe(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc, int64_t now)
+take_probe(kvroute_ctx_t *ctx, ngx_peer_connection_t *pc, int64_t now)
 {
-	ngx_http_kvroute_srv_conf_t *up = ctx->up;
-	ngx_uint_t i = ngx_http_kvroute_health_probe(ctx, now);
+	kvroute_srv_conf_t *up = ctx->up;
+	ngx_uint_t i = kvroute_health_probe(ctx, now);
 	struct known *known = &up->fleet.known[i];
 	uint32_t rank;
 	ngx_int_t rc;
@@ -182,33 +182,33 @@ take_probe(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc, int64_t now)
 	if (i == up->fleet.n_known)
 		return NGX_BUSY;
 	rank = (uint32_t)(up->fleet.turn++ % known->ranks);
-	rc = ngx_http_kvroute_take(ctx, pc, i);
+	rc = kvroute_take(ctx, pc, i);
 	/* Another process may have made it unusable: it is a backup. */
-	if (rc == NGX_BUSY || ngx_http_kvroute_taken_peer(ctx) != i)
+	if (rc == NGX_BUSY || kvroute_taken_peer(ctx) != i)
 		return rc;
 	ctx->probe = true;
 	ctx->book.reason = REASON_PROBE;
 	ctx->book.worker = known->ids[rank];
 	ctx->rank = known->named ? (ngx_int_t)rank : -1;
 	if (ctx->book.worker != 0)
-		ngx_http_kvroute_kept_book(ctx, now);
+		kvroute_kept_book(ctx, now);
 	return rc;
 }
 
 /* --------------------------------------------------------------- shadow --- */
 
 static ngx_int_t
-take_shadowed(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc,
+take_shadowed(kvroute_ctx_t *ctx, ngx_peer_connection_t *pc,
     int64_t now)
 {
 	bool sure = ctx->opinion == REASON_COST &&
-	    ngx_http_kvroute_choose(ctx, now, false);
-	ngx_int_t rc = ctx->up->shadow == NGX_HTTP_KVROUTE_ROUND_ROBIN ?
-	    ngx_http_kvroute_stock_get(ctx, pc) :
-	    ngx_http_kvroute_take_least(ctx, pc);
+	    kvroute_choose(ctx, now, false);
+	ngx_int_t rc = ctx->up->shadow == KVROUTE_ROUND_ROBIN ?
+	    kvroute_stock_get(ctx, pc) :
+	    kvroute_take_least(ctx, pc);
 
 	if (sure && rc == NGX_OK)
-		ngx_http_kvroute_shadow_book(ctx, now);
+		kvroute_shadow_book(ctx, now);
 	return rc;
 }
 
@@ -216,7 +216,7 @@ take_shadowed(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc,
 
 /* Without a session or state that is somewhere. */
 static ngx_int_t
-take_any(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc, int64_t now)
+take_any(kvroute_ctx_t *ctx, ngx_peer_connection_t *pc, int64_t now)
 {
 	ngx_int_t rc = take_hinted(ctx, pc, now);
 
@@ -225,22 +225,22 @@ take_any(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc, int64_t now)
 	if (rc != NGX_BUSY)
 		return rc;
 	return ctx->opinion == REASON_COST ? take_best(ctx, pc, now) :
-	    ngx_http_kvroute_take_least(ctx, pc);
+	    kvroute_take_least(ctx, pc);
 }
 
 /* The peers are known. */
 static ngx_int_t
-take_one(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc, int64_t now)
+take_one(kvroute_ctx_t *ctx, ngx_peer_connection_t *pc, int64_t now)
 {
-	bool chooses = ctx->up->shadow == NGX_HTTP_KVROUTE_CHOOSE, found;
+	bool chooses = ctx->up->shadow == KVROUTE_CHOOSE, found;
 	ngx_int_t rc;
 
 	waits_yield(&ctx->up->waits.line, &ctx->wait.turn, now);
-	ngx_http_kvroute_health_look(ctx, now);
+	kvroute_health_look(ctx, now);
 	if (ctx->again.conf != NULL &&
 	    (rc = take_again(ctx, pc, now)) != NGX_BUSY)
 		return rc;
-	found = chooses && ngx_http_kvroute_session_find(ctx, now);
+	found = chooses && kvroute_session_find(ctx, now);
 	if ((!found || ctx->book.reason == REASON_STATE_LOST) &&
 	    !waits_lets(&ctx->up->waits.line, &ctx->wait.turn, now)) {
 		ctx->book.reason = REASON_NO_WORKER;
@@ -254,19 +254,19 @@ take_one(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc, int64_t now)
 
 /* Once, by the peers as they are now. */
 static ngx_int_t
-take_once(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc, int64_t now)
+take_once(kvroute_ctx_t *ctx, ngx_peer_connection_t *pc, int64_t now)
 {
-	ngx_http_kvroute_srv_conf_t *up = ctx->up;
+	kvroute_srv_conf_t *up = ctx->up;
 
 	booking_begin(&ctx->book, ctx->opinion);
 	ctx->rank = -1;
 	ctx->probe = false;
-	ngx_http_kvroute_peers_follow(up, ctx->request->connection->log);
+	kvroute_peers_follow(up, ctx->request->connection->log);
 	if (ctx->generation != up->follow.generation &&
-	    !ngx_http_kvroute_tried_fit(ctx))
+	    !kvroute_tried_fit(ctx))
 		return NGX_ERROR;
-	ngx_http_kvroute_queue_keep(ctx);
-	ngx_http_kvroute_peers_look(ctx);
+	kvroute_queue_keep(ctx);
+	kvroute_peers_look(ctx);
 	return take_one(ctx, pc, now);
 }
 
@@ -274,8 +274,8 @@ take_once(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc, int64_t now)
 static ngx_int_t
 peer_get(ngx_peer_connection_t *pc, void *data)
 {
-	ngx_http_kvroute_ctx_t *ctx = data;
-	ngx_http_kvroute_srv_conf_t *up = ctx->up;
+	kvroute_ctx_t *ctx = data;
+	kvroute_srv_conf_t *up = ctx->up;
 	int64_t began = kvr_clock_now();
 	ngx_uint_t looks = LOOKS;
 	ngx_int_t rc;
@@ -284,23 +284,23 @@ peer_get(ngx_peer_connection_t *pc, void *data)
 		shared_count(up->fleet.shared, COUNT_RETRIES, 1);
 	do /* the peers may change meanwhile: then nginx has none */
 		rc = take_once(ctx, pc, began);
-	while (rc == NGX_BUSY && ngx_http_kvroute_peers_changed(up) &&
+	while (rc == NGX_BUSY && kvroute_peers_changed(up) &&
 	    --looks > 0);
 	if (rc == NGX_BUSY)
-		rc = ngx_http_kvroute_queue_wait(ctx, pc);
+		rc = kvroute_queue_wait(ctx, pc);
 	if (rc == NGX_OK && up->fleet.n_judged > 0)
-		ngx_http_kvroute_health_sent(ctx,
-		    ngx_http_kvroute_taken_peer(ctx), began);
-	ngx_http_kvroute_rank_write(ctx);
+		kvroute_health_sent(ctx,
+		    kvroute_taken_peer(ctx), began);
+	kvroute_rank_write(ctx);
 	if (rc != NGX_AGAIN)
-		ngx_http_kvroute_rank_sent(ctx);
+		kvroute_rank_sent(ctx);
 	if (rc == NGX_OK)
-		ngx_http_kvroute_other_book(ctx, began);
+		kvroute_other_book(ctx, began);
 	if (rc != NGX_AGAIN) {
 		up->fleet.shared->reasons[ctx->book.reason]++;
-		ngx_http_kvroute_session_count(ctx);
+		kvroute_session_count(ctx);
 	}
-	ctx->ns += ngx_http_kvroute_spent(ctx->up, began);
+	ctx->ns += kvroute_spent(ctx->up, began);
 	return rc;
 }
 
@@ -310,7 +310,7 @@ peer_get(ngx_peer_connection_t *pc, void *data)
  * failure to connect. With TLS, failures after the connection look the same.
  */
 static bool
-was_refused(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc,
+was_refused(kvroute_ctx_t *ctx, ngx_peer_connection_t *pc,
     ngx_uint_t state, ngx_err_t error)
 {
 	ngx_http_upstream_t *u = ctx->request->upstream;
@@ -327,7 +327,7 @@ was_refused(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc,
 
 /* False: reset before and not used since, so there is nothing to reset. */
 static bool
-worker_refused(ngx_http_kvroute_srv_conf_t *up, uint64_t worker)
+worker_refused(kvroute_srv_conf_t *up, uint64_t worker)
 {
 	struct write_due write = { .kind = WRITE_RESET, .id = worker };
 	struct kvr_worker_stats s = { .size = sizeof(s) };
@@ -335,17 +335,17 @@ worker_refused(ngx_http_kvroute_srv_conf_t *up, uint64_t worker)
 	if (worker == 0 || (kvr_worker_stats_get(up->fleet.kvr, worker,
 	    &s) == KVR_OK && s.entries == 0))
 		return false;
-	(void)ngx_http_kvroute_write(up, &write);
+	(void)kvroute_write(up, &write);
 	return true;
 }
 
 /* All ranks are behind the address. */
 static void
-refusal_note(ngx_http_kvroute_ctx_t *ctx)
+refusal_note(kvroute_ctx_t *ctx)
 {
-	ngx_http_kvroute_srv_conf_t *up = ctx->up;
-	ngx_str_t name = ngx_http_kvroute_taken_name(ctx);
-	ngx_uint_t i = ngx_http_kvroute_taken_peer(ctx);
+	kvroute_srv_conf_t *up = ctx->up;
+	ngx_str_t name = kvroute_taken_name(ctx);
+	ngx_uint_t i = kvroute_taken_peer(ctx);
 	bool any = false;
 	uint32_t rank;
 
@@ -363,13 +363,13 @@ refusal_note(ngx_http_kvroute_ctx_t *ctx)
 }
 
 static bool
-was_taken(ngx_http_kvroute_ctx_t *ctx, ngx_uint_t state)
+was_taken(kvroute_ctx_t *ctx, ngx_uint_t state)
 {
 	ngx_uint_t status = ctx->request->upstream->headers_in.status_n;
 
 	return (state & (NGX_PEER_FAILED | NGX_PEER_NEXT)) == 0 &&
 	    status > 0 && status < 400 &&
-	    !ngx_http_kvroute_cached(ctx->request);
+	    !kvroute_cached(ctx->request);
 }
 
 /*
@@ -378,7 +378,7 @@ was_taken(ngx_http_kvroute_ctx_t *ctx, ngx_uint_t state)
  * for the end. The request ends when all of it has passed.
  */
 static bool
-to_pass(ngx_http_kvroute_ctx_t *ctx)
+to_pass(kvroute_ctx_t *ctx)
 {
 	return ctx->passing.answer != NULL && !ctx->last &&
 	    (ctx->passing.strip || ctx->request->upstream->buffering);
@@ -390,7 +390,7 @@ to_pass(ngx_http_kvroute_ctx_t *ctx)
  * request.
  */
 static void
-give_back(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc,
+give_back(kvroute_ctx_t *ctx, ngx_peer_connection_t *pc,
     ngx_uint_t state)
 {
 	ngx_uint_t tries = pc->tries;
@@ -398,7 +398,7 @@ give_back(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc,
 	ngx_http_upstream_free_round_robin_peer(pc, &ctx->rrp, state);
 	if (tries > 1 && pc->tries == 0 && (ctx->again.conf != NULL ||
 	    ctx->generation != ctx->up->follow.generation ||
-	    ngx_http_kvroute_peers_changed(ctx->up)))
+	    kvroute_peers_changed(ctx->up)))
 		pc->tries = tries - 1;
 }
 
@@ -406,37 +406,37 @@ static void
 peer_free(ngx_peer_connection_t *pc, void *data, ngx_uint_t state)
 {
 	ngx_err_t error = ngx_socket_errno;
-	ngx_http_kvroute_ctx_t *ctx = data;
+	kvroute_ctx_t *ctx = data;
 	int64_t began = kvr_clock_now();
 	bool taken = was_taken(ctx, state);
-	ngx_str_t name = ngx_http_kvroute_taken_name(ctx);
+	ngx_str_t name = kvroute_taken_name(ctx);
 	ngx_uint_t told;
 
 	if (ctx->again.conf != NULL)
 		ctx->request->upstream->headers_in.status_n = ctx->again.status;
 	told = ctx->rrp.current == NULL ? state :
-	    ngx_http_kvroute_health_free(ctx, pc, state);
+	    kvroute_health_free(ctx, pc, state);
 
 	if (taken && to_pass(ctx))
 		ctx->ending = true;
 	else
-		ngx_http_kvroute_end(ctx, taken);
+		kvroute_end(ctx, taken);
 	if (ctx->rrp.current != NULL && was_refused(ctx, pc, state, error))
 		refusal_note(ctx);
 	if (ctx->rrp.current != NULL && (told & NGX_PEER_FAILED))
 		capacities_trouble(&ctx->up->fleet, shared_key(name.data,
 		    name.len));
-	ctx->ns += ngx_http_kvroute_spent(ctx->up, began);
+	ctx->ns += kvroute_spent(ctx->up, began);
 	give_back(ctx, pc, told);
-	ngx_http_kvroute_stale_book(ctx->up);
-	ngx_http_kvroute_queue_freed(ctx->up);
+	kvroute_stale_book(ctx->up);
+	kvroute_queue_freed(ctx->up);
 }
 
 /* --------------------------------------------------------------- begin --- */
 
 /* Only the client of the main request gets an answer with a status. */
 static void
-answer_count(ngx_http_kvroute_ctx_t *ctx)
+answer_count(kvroute_ctx_t *ctx)
 {
 	ngx_http_request_t *r = ctx->request;
 	ngx_uint_t status = r->err_status != 0 ? r->err_status :
@@ -451,25 +451,25 @@ answer_count(ngx_http_kvroute_ctx_t *ctx)
 static void
 ctx_cleanup(void *data)
 {
-	ngx_http_kvroute_ctx_t *ctx = data;
+	kvroute_ctx_t *ctx = data;
 
 	/* nginx reads on from a client that waits, so it sees the end. */
 	if (ctx->request->connection->error)
 		shared_count(ctx->up->fleet.shared, COUNT_CLIENTS_LEFT, 1);
 	if (ctx->up->fleet.kvr != NULL)
-		ngx_http_kvroute_end(ctx, ctx->headers);
-	ngx_http_kvroute_comments_end(ctx);
+		kvroute_end(ctx, ctx->headers);
+	kvroute_comments_end(ctx);
 	answer_count(ctx);
-	ngx_http_kvroute_request_timed(ctx);
-	ngx_http_kvroute_prompt_leave(ctx);
+	kvroute_request_timed(ctx);
+	kvroute_prompt_leave(ctx);
 	passing_leave(&ctx->passing, ctx->up->spares);
 	trace_line_leave(&ctx->trace);
 }
 
-static ngx_http_kvroute_ctx_t *
-ctx_make(ngx_http_request_t *r, ngx_http_kvroute_srv_conf_t *up)
+static kvroute_ctx_t *
+ctx_make(ngx_http_request_t *r, kvroute_srv_conf_t *up)
 {
-	ngx_http_kvroute_ctx_t *ctx = ngx_pcalloc(r->pool, sizeof(*ctx));
+	kvroute_ctx_t *ctx = ngx_pcalloc(r->pool, sizeof(*ctx));
 	ngx_pool_cleanup_t *cln;
 
 	if (ctx == NULL)
@@ -491,50 +491,50 @@ ctx_make(ngx_http_request_t *r, ngx_http_kvroute_srv_conf_t *up)
 static ngx_int_t
 peer_init(ngx_http_request_t *r, ngx_http_upstream_srv_conf_t *us)
 {
-	ngx_http_kvroute_srv_conf_t *up = ngx_http_conf_upstream_srv_conf(us,
+	kvroute_srv_conf_t *up = ngx_http_conf_upstream_srv_conf(us,
 	    ngx_http_upstream_kvroute_module);
-	ngx_http_kvroute_loc_conf_t *loc = ngx_http_kvroute_loc(r);
+	kvroute_loc_conf_t *loc = kvroute_loc(r);
 	int64_t began = kvr_clock_now();
-	ngx_http_kvroute_ctx_t *ctx = ctx_make(r, up);
+	kvroute_ctx_t *ctx = ctx_make(r, up);
 
 	if (ctx == NULL)
 		return NGX_ERROR;
 	loc->seen = up;
 	r->upstream->peer.data = &ctx->rrp;
-	ngx_http_kvroute_peers_follow(up, r->connection->log);
-	if (up->init_stock(r, us) != NGX_OK || !ngx_http_kvroute_tried_fit(ctx))
+	kvroute_peers_follow(up, r->connection->log);
+	if (up->init_stock(r, us) != NGX_OK || !kvroute_tried_fit(ctx))
 		return NGX_ERROR;
 	r->upstream->peer.get = peer_get;
 	r->upstream->peer.free = peer_free;
 	ngx_http_set_ctx(r, ctx, ngx_http_upstream_kvroute_module);
-	ngx_http_kvroute_body_read(ctx);
-	ngx_http_kvroute_session_read(ctx);
-	if (ngx_http_kvroute_request_edit(ctx) != NGX_OK ||
-	    ngx_http_kvroute_rank_prepare(ctx) != NGX_OK)
+	kvroute_body_read(ctx);
+	kvroute_session_read(ctx);
+	if (kvroute_request_edit(ctx) != NGX_OK ||
+	    kvroute_rank_prepare(ctx) != NGX_OK)
 		return NGX_ERROR;
-	ctx->ns += ngx_http_kvroute_spent(ctx->up, began);
+	ctx->ns += kvroute_spent(ctx->up, began);
 	return NGX_OK;
 }
 
 bool
-ngx_http_kvroute_is_outermost(const ngx_http_upstream_srv_conf_t *us)
+kvroute_is_outermost(const ngx_http_upstream_srv_conf_t *us)
 {
 	return us->peer.init == peer_init;
 }
 
 ngx_int_t
-ngx_http_kvroute_init_upstream(ngx_conf_t *cf,
+kvroute_init_upstream(ngx_conf_t *cf,
     ngx_http_upstream_srv_conf_t *us)
 {
-	ngx_http_kvroute_srv_conf_t *up = ngx_http_conf_upstream_srv_conf(us,
+	kvroute_srv_conf_t *up = ngx_http_conf_upstream_srv_conf(us,
 	    ngx_http_upstream_kvroute_module);
 
 	if (ngx_http_upstream_init_round_robin(cf, us) != NGX_OK)
 		return NGX_ERROR;
 	up->init_stock = us->peer.init;
 	us->peer.init = peer_init;
-	if (ngx_http_kvroute_servers_settle(cf, up) != NGX_OK)
+	if (kvroute_servers_settle(cf, up) != NGX_OK)
 		return NGX_ERROR;
-	ngx_http_kvroute_queue_check(cf, up);
-	return ngx_http_kvroute_ranks_check(cf, up);
+	kvroute_queue_check(cf, up);
+	return kvroute_ranks_check(cf, up);
 }

@@ -5,9 +5,9 @@
 
 #include "ngx_http_kvroute_conf.h"
 
-ngx_int_t ngx_http_kvroute_init_upstream(ngx_conf_t *cf,
+ngx_int_t kvroute_init_upstream(ngx_conf_t *cf,
     ngx_http_upstream_srv_conf_t *us);
 /* Has no directive behind "kvroute" put another method around it? */
-bool ngx_http_kvroute_is_outermost(const ngx_http_upstream_srv_conf_t *us);
+bool kvroute_is_outermost(const ngx_http_upstream_srv_conf_t *us);
 
 #endif

@@ -17,9 +17,9 @@
 static ngx_int_t
 precontent_handler(ngx_http_request_t *r)
 {
-	ngx_int_t rc = ngx_http_kvroute_salt_set(r);
+	ngx_int_t rc = kvroute_salt_set(r);
 
-	return rc != NGX_DECLINED ? rc : ngx_http_kvroute_read_ahead(r);
+	return rc != NGX_DECLINED ? rc : kvroute_read_ahead(r);
 }
 
 /* nginx runs the handlers of a phase from the last to the first. */
@@ -41,16 +41,16 @@ precontent_add(ngx_conf_t *cf)
 }
 
 ngx_int_t
-ngx_http_kvroute_phases_add(ngx_conf_t *cf)
+kvroute_phases_add(ngx_conf_t *cf)
 {
-	if (ngx_http_kvroute_upstreams_advise(cf) != NGX_OK ||
+	if (kvroute_upstreams_advise(cf) != NGX_OK ||
 	    kvroute_aside_prepare(cf) != NGX_OK)
 		return NGX_ERROR;
-	ngx_http_kvroute_filters_add();
+	kvroute_filters_add();
 	if (precontent_add(cf) != NGX_OK)
 		return NGX_ERROR;
-	ngx_http_kvroute_read_add();
-	if (ngx_http_kvroute_early_add(cf) != NGX_OK)
+	kvroute_read_add();
+	if (kvroute_early_add(cf) != NGX_OK)
 		return NGX_ERROR;
-	return ngx_http_kvroute_trace_add(cf);
+	return kvroute_trace_add(cf);
 }

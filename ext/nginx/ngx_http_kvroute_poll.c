@@ -26,7 +26,7 @@ enum {
 
 /* The client of an errand. */
 typedef struct {
-	ngx_http_kvroute_srv_conf_t *up;
+	kvroute_srv_conf_t *up;
 	struct errand *errand;
 	struct response response;
 	ngx_str_t name;          /* of the errand's server */
@@ -250,7 +250,7 @@ fetch_room(void)
 
 /* NULL: no memory. */
 static fetch_t *
-fetch_make(ngx_http_kvroute_srv_conf_t *up, struct errand *errand)
+fetch_make(kvroute_srv_conf_t *up, struct errand *errand)
 {
 	fetch_t *fetch = ngx_calloc(sizeof(*fetch), up->asks.timer.log);
 
@@ -269,7 +269,7 @@ fetch_make(ngx_http_kvroute_srv_conf_t *up, struct errand *errand)
 
 /* Without memory it is due again. */
 static void
-fetch_begin(ngx_http_kvroute_srv_conf_t *up, struct errand *errand)
+fetch_begin(kvroute_srv_conf_t *up, struct errand *errand)
 {
 	if (errand->client == NULL)
 		errand->client = fetch_make(up, errand);
@@ -304,7 +304,7 @@ is_ending(void)
 static void
 asks_look(ngx_event_t *event)
 {
-	ngx_http_kvroute_srv_conf_t *up = event->data;
+	kvroute_srv_conf_t *up = event->data;
 	struct errand *errand;
 	size_t i = 0;
 
@@ -317,7 +317,7 @@ asks_look(ngx_event_t *event)
 }
 
 static void
-asks_close(ngx_http_kvroute_srv_conf_t *up)
+asks_close(kvroute_srv_conf_t *up)
 {
 	struct known *known, *end = up->fleet.known + up->fleet.n_known;
 
@@ -328,7 +328,7 @@ asks_close(ngx_http_kvroute_srv_conf_t *up)
 }
 
 static void
-polls_close(ngx_http_kvroute_srv_conf_t *up)
+polls_close(kvroute_srv_conf_t *up)
 {
 	struct known *known, *end = up->fleet.known + up->fleet.n_known;
 
@@ -340,7 +340,7 @@ polls_close(ngx_http_kvroute_srv_conf_t *up)
 static void
 polls_look(ngx_event_t *event)
 {
-	ngx_http_kvroute_srv_conf_t *up = event->data;
+	kvroute_srv_conf_t *up = event->data;
 	struct errand *errand;
 	enum loads_role role;
 	size_t i = 0;
@@ -365,7 +365,7 @@ polls_look(ngx_event_t *event)
 
 /* Without memory the next change of the peers tries again. */
 void
-ngx_http_kvroute_polls_follow(ngx_http_kvroute_srv_conf_t *up)
+kvroute_polls_follow(kvroute_srv_conf_t *up)
 {
 	struct known *known, *end = up->fleet.known + up->fleet.n_known;
 	int64_t now = kvr_clock_now();
@@ -387,7 +387,7 @@ ngx_http_kvroute_polls_follow(ngx_http_kvroute_srv_conf_t *up)
 }
 
 static void
-timer_make(ngx_http_kvroute_srv_conf_t *up, ngx_event_t *timer,
+timer_make(kvroute_srv_conf_t *up, ngx_event_t *timer,
     ngx_event_handler_pt handler, ngx_log_t *log)
 {
 	timer->handler = handler;
@@ -397,8 +397,7 @@ timer_make(ngx_http_kvroute_srv_conf_t *up, ngx_event_t *timer,
 }
 
 void
-ngx_http_kvroute_polls_begin(ngx_http_kvroute_srv_conf_t *up,
-    ngx_cycle_t *cycle)
+kvroute_polls_begin(kvroute_srv_conf_t *up, ngx_cycle_t *cycle)
 {
 	if (ngx_process == NGX_PROCESS_HELPER)
 		return;
@@ -409,11 +408,11 @@ ngx_http_kvroute_polls_begin(ngx_http_kvroute_srv_conf_t *up,
 	timer_make(up, &up->polls.timer, polls_look, cycle->log);
 	up->asks.on = ngx_worker == 0;
 	up->polls.on = up->fleet.polled != NULL;
-	ngx_http_kvroute_polls_follow(up);
+	kvroute_polls_follow(up);
 }
 
 void
-ngx_http_kvroute_polls_leave(ngx_http_kvroute_srv_conf_t *up)
+kvroute_polls_leave(kvroute_srv_conf_t *up)
 {
 	asks_close(up);
 	polls_close(up);
@@ -422,7 +421,7 @@ ngx_http_kvroute_polls_leave(ngx_http_kvroute_srv_conf_t *up)
 }
 
 void
-ngx_http_kvroute_poll_free(struct known *known)
+kvroute_poll_free(struct known *known)
 {
 	if (known->ask != NULL)
 		fetch_free(capacities_errand(known->ask));

@@ -6,11 +6,10 @@
 #include "ngx_http_kvroute_conf.h"
 
 /* Once the list of peers is made. */
-void ngx_http_kvroute_polls_begin(ngx_http_kvroute_srv_conf_t *up,
-    ngx_cycle_t *cycle);
+void kvroute_polls_begin(kvroute_srv_conf_t *up, ngx_cycle_t *cycle);
 /* Peers of it are new, and one of them leaves. */
-void ngx_http_kvroute_polls_follow(ngx_http_kvroute_srv_conf_t *up);
-void ngx_http_kvroute_poll_free(struct known *known);
-void ngx_http_kvroute_polls_leave(ngx_http_kvroute_srv_conf_t *up);
+void kvroute_polls_follow(kvroute_srv_conf_t *up);
+void kvroute_poll_free(struct known *known);
+void kvroute_polls_leave(kvroute_srv_conf_t *up);
 
 #endif

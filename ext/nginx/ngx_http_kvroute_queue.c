@@ -39,21 +39,21 @@ enum { POLL_MS = 10 };
 
 /* ---------------------------------------------------------------- turns --- */
 
-static ngx_http_kvroute_ctx_t *
+static kvroute_ctx_t *
 ctx_of(const struct wait *wait)
 {
-	return (ngx_http_kvroute_ctx_t *)((u_char *)(uintptr_t)wait -
-	    offsetof(ngx_http_kvroute_ctx_t, wait.turn));
+	return (kvroute_ctx_t *)((u_char *)(uintptr_t)wait -
+	    offsetof(kvroute_ctx_t, wait.turn));
 }
 
 static bool
 has_tried(const struct wait *wait, size_t i)
 {
-	return ngx_http_kvroute_has_tried(ctx_of(wait), i);
+	return kvroute_has_tried(ctx_of(wait), i);
 }
 
 void
-ngx_http_kvroute_queue_keep(ngx_http_kvroute_ctx_t *ctx)
+kvroute_queue_keep(kvroute_ctx_t *ctx)
 {
 	if (ctx->up->fleet.queue == 0)
 		return;
@@ -81,9 +81,9 @@ times_set(ngx_http_upstream_t *u)
 
 /* It goes on, or is over; again is no error. */
 static void
-wait_end(ngx_http_kvroute_ctx_t *ctx)
+wait_end(kvroute_ctx_t *ctx)
 {
-	ngx_http_kvroute_srv_conf_t *up = ctx->up;
+	kvroute_srv_conf_t *up = ctx->up;
 	uint64_t ns;
 
 	if (ctx->wait.turn.line == NULL)
@@ -105,7 +105,7 @@ wait_end(ngx_http_kvroute_ctx_t *ctx)
 static void
 placeholder_closed(void *data)
 {
-	ngx_http_kvroute_ctx_t *ctx = data;
+	kvroute_ctx_t *ctx = data;
 
 	wait_end(ctx);
 	ctx->wait.hold = NULL;
@@ -133,7 +133,7 @@ placeholder_close(ngx_connection_t *c)
 }
 
 static ngx_connection_t *
-placeholder_make(ngx_http_kvroute_ctx_t *ctx, ngx_log_t *log)
+placeholder_make(kvroute_ctx_t *ctx, ngx_log_t *log)
 {
 	ngx_socket_t fd = broken_socket();
 	ngx_connection_t *c;
@@ -163,8 +163,7 @@ placeholder_make(ngx_http_kvroute_ctx_t *ctx, ngx_log_t *log)
 static void
 timed_out(ngx_event_t *event)
 {
-	ngx_http_kvroute_ctx_t *ctx = ngx_queue_data(event,
-	    ngx_http_kvroute_ctx_t, wait.over);
+	kvroute_ctx_t *ctx = ngx_queue_data(event, kvroute_ctx_t, wait.over);
 	ngx_connection_t *c = ctx->wait.hold;
 
 	wait_end(ctx);
@@ -176,9 +175,9 @@ timed_out(ngx_event_t *event)
 }
 
 static void
-wait_begin(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc)
+wait_begin(kvroute_ctx_t *ctx, ngx_peer_connection_t *pc)
 {
-	ngx_http_kvroute_srv_conf_t *up = ctx->up;
+	kvroute_srv_conf_t *up = ctx->up;
 	ngx_event_t *over = &ctx->wait.over;
 
 	pc->connection = ctx->wait.hold;
@@ -199,10 +198,9 @@ wait_begin(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc)
 }
 
 ngx_int_t
-ngx_http_kvroute_queue_wait(ngx_http_kvroute_ctx_t *ctx,
-    ngx_peer_connection_t *pc)
+kvroute_queue_wait(kvroute_ctx_t *ctx, ngx_peer_connection_t *pc)
 {
-	ngx_http_kvroute_srv_conf_t *up = ctx->up;
+	kvroute_srv_conf_t *up = ctx->up;
 
 	if (up->fleet.queue == 0)
 		return NGX_BUSY;
@@ -210,7 +208,7 @@ ngx_http_kvroute_queue_wait(ngx_http_kvroute_ctx_t *ctx,
 	ctx->rrp.peers = ctx->wait.peers;
 	ngx_memcpy(ctx->rrp.tried, ctx->wait.tried, ctx->wait.bytes);
 	pc->name = ctx->rrp.peers->name;
-	ngx_http_kvroute_peers_look(ctx);
+	kvroute_peers_look(ctx);
 	ctx->wait.turn.kept = ctx->book.reason == REASON_STATE_BUSY;
 	ctx->wait.turn.retried = ctx->tries > 1;
 	if (!waits_hope(&up->fleet, &ctx->wait.turn))
@@ -236,7 +234,7 @@ ngx_http_kvroute_queue_wait(ngx_http_kvroute_ctx_t *ctx,
 
 /* Reports to nginx that the connection has failed. */
 static void
-wake_fails(ngx_http_kvroute_ctx_t *ctx, ngx_int_t rc, ngx_err_t error)
+wake_fails(kvroute_ctx_t *ctx, ngx_int_t rc, ngx_err_t error)
 {
 	ngx_http_upstream_t *u = ctx->request->upstream;
 
@@ -259,7 +257,7 @@ wake_fails(ngx_http_kvroute_ctx_t *ctx, ngx_int_t rc, ngx_err_t error)
 
 /* As nginx does when it has begun to connect. */
 static void
-connection_set(ngx_http_kvroute_ctx_t *ctx, ngx_connection_t *c)
+connection_set(kvroute_ctx_t *ctx, ngx_connection_t *c)
 {
 	ngx_http_request_t *r = ctx->request;
 	ngx_http_upstream_t *u = r->upstream;
@@ -280,7 +278,7 @@ connection_set(ngx_http_kvroute_ctx_t *ctx, ngx_connection_t *c)
 }
 
 static void
-wake_goes(ngx_http_kvroute_ctx_t *ctx, ngx_int_t rc)
+wake_goes(kvroute_ctx_t *ctx, ngx_int_t rc)
 {
 	ngx_http_upstream_t *u = ctx->request->upstream;
 	ngx_connection_t *c = u->peer.connection;
@@ -302,7 +300,7 @@ wake_goes(ngx_http_kvroute_ctx_t *ctx, ngx_int_t rc)
 
 /* nginx removes servers while it runs: their names are freed with them. */
 static void
-name_copy(ngx_http_kvroute_ctx_t *ctx, ngx_http_upstream_t *u)
+name_copy(kvroute_ctx_t *ctx, ngx_http_upstream_t *u)
 {
 	ngx_str_t *from = u->peer.name, *name = ngx_palloc(ctx->request->pool,
 	    sizeof(*name) + from->len);
@@ -318,7 +316,7 @@ name_copy(ngx_http_kvroute_ctx_t *ctx, ngx_http_upstream_t *u)
 
 /* False: it waits on. The rest is done when this is over. */
 static bool
-wait_wake(ngx_http_kvroute_ctx_t *ctx)
+wait_wake(kvroute_ctx_t *ctx)
 {
 	ngx_http_request_t *r = ctx->request;
 	ngx_http_upstream_t *u = r->upstream;
@@ -347,11 +345,11 @@ wait_wake(ngx_http_kvroute_ctx_t *ctx)
 static void
 timers_leave(ngx_queue_t *fresh)
 {
-	ngx_http_kvroute_ctx_t *ctx;
+	kvroute_ctx_t *ctx;
 
 	while (!ngx_queue_empty(fresh)) {
 		ctx = ngx_queue_data(ngx_queue_head(fresh),
-		    ngx_http_kvroute_ctx_t, wait.young);
+		    kvroute_ctx_t, wait.young);
 		ngx_queue_remove(&ctx->wait.young);
 		ctx->wait.fresh = false;
 		if (ctx->wait.hold->write->timer_set)
@@ -361,14 +359,14 @@ timers_leave(ngx_queue_t *fresh)
 
 /* Wakes those there is room for, the oldest first; true: again, soon. */
 static bool
-wake_some(ngx_http_kvroute_srv_conf_t *up)
+wake_some(kvroute_srv_conf_t *up)
 {
 	struct turns turns;
 	struct wait *wait;
 
 	ngx_memzero(&turns, sizeof(turns));
 	for (;;) {
-		ngx_http_kvroute_room_look(up);
+		kvroute_room_look(up);
 		wait = waits_turn(&up->waits.line, &turns);
 		if (wait == NULL)
 			return waits_more(&turns);
@@ -379,7 +377,7 @@ wake_some(ngx_http_kvroute_srv_conf_t *up)
 static void
 queue_look(ngx_event_t *event)
 {
-	ngx_http_kvroute_srv_conf_t *up = event->data;
+	kvroute_srv_conf_t *up = event->data;
 	bool more;
 
 	timers_leave(&up->waits.fresh);
@@ -393,7 +391,7 @@ queue_look(ngx_event_t *event)
 }
 
 void
-ngx_http_kvroute_queue_freed(ngx_http_kvroute_srv_conf_t *up)
+kvroute_queue_freed(kvroute_srv_conf_t *up)
 {
 	if (up->waits.line.n > 0) {
 		ngx_post_event(&up->waits.event, &ngx_posted_events);
@@ -403,7 +401,7 @@ ngx_http_kvroute_queue_freed(ngx_http_kvroute_srv_conf_t *up)
 /* -------------------------------------------------------- configuration --- */
 
 void
-ngx_http_kvroute_queue_begin(ngx_http_kvroute_srv_conf_t *up, ngx_log_t *log)
+kvroute_queue_begin(kvroute_srv_conf_t *up, ngx_log_t *log)
 {
 	up->waits.line.places.yield_ms = NGX_HTTP_KVROUTE_YIELD_MS;
 	up->waits.line.has_tried = has_tried;
@@ -416,7 +414,7 @@ ngx_http_kvroute_queue_begin(ngx_http_kvroute_srv_conf_t *up, ngx_log_t *log)
 }
 
 bool
-ngx_http_kvroute_queue_make(ngx_http_kvroute_ctx_t *ctx, size_t bytes)
+kvroute_queue_make(kvroute_ctx_t *ctx, size_t bytes)
 {
 	if (ctx->up->fleet.queue == 0)
 		return true;
@@ -428,7 +426,7 @@ ngx_http_kvroute_queue_make(ngx_http_kvroute_ctx_t *ctx, size_t bytes)
 
 /* Without a limit no server is ever full. */
 void
-ngx_http_kvroute_queue_check(ngx_conf_t *cf, ngx_http_kvroute_srv_conf_t *up)
+kvroute_queue_check(ngx_conf_t *cf, kvroute_srv_conf_t *up)
 {
 	ngx_http_upstream_server_t *server = up->upstream->servers->elts;
 	ngx_uint_t i;

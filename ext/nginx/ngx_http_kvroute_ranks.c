@@ -39,25 +39,25 @@ static ngx_str_t prefill = ngx_string("X-Prefiller-Host-Port");
 
 /* A name has one address at least, once it has any. */
 static ngx_uint_t
-ranks_least(ngx_http_kvroute_srv_conf_t *up,
+ranks_least(kvroute_srv_conf_t *up,
     ngx_http_upstream_rr_peers_t *peers)
 {
 	ngx_http_upstream_rr_peer_t *peer;
 	ngx_uint_t n = 0;
 
 	for (peer = peers->peer; peer != NULL; peer = peer->next)
-		n += known_ranks(ngx_http_kvroute_server_of(up,
+		n += known_ranks(kvroute_server_of(up,
 		    peer));
-#if (NGX_HTTP_KVROUTE_RESOLVE)
+#if (KVROUTE_RESOLVE)
 	for (peer = peers->resolve; peer != NULL; peer = peer->next)
-		n += known_ranks(ngx_http_kvroute_server_of(up,
+		n += known_ranks(kvroute_server_of(up,
 		    peer));
 #endif
 	return n;
 }
 
 ngx_int_t
-ngx_http_kvroute_ranks_check(ngx_conf_t *cf, ngx_http_kvroute_srv_conf_t *up)
+kvroute_ranks_check(ngx_conf_t *cf, kvroute_srv_conf_t *up)
 {
 	ngx_http_upstream_rr_peers_t *peers = up->upstream->peer.data;
 	ngx_uint_t n = 0;
@@ -82,7 +82,7 @@ ngx_http_kvroute_ranks_check(ngx_conf_t *cf, ngx_http_kvroute_srv_conf_t *up)
  * for this once.
  */
 static void
-again_ask(ngx_http_kvroute_ctx_t *ctx)
+again_ask(kvroute_ctx_t *ctx)
 {
 	ngx_http_upstream_t *u = ctx->request->upstream;
 	ngx_http_upstream_conf_t *conf = ngx_palloc(ctx->request->pool,
@@ -104,15 +104,15 @@ again_ask(ngx_http_kvroute_ctx_t *ctx)
 }
 
 static bool
-rank_refuses(ngx_http_kvroute_ctx_t *ctx)
+rank_refuses(kvroute_ctx_t *ctx)
 {
 	ngx_http_request_t *r = ctx->request;
 	ngx_uint_t i;
 
 	if (ctx->rank <= 0 || r->request_body_no_buffering ||
-	    ngx_http_kvroute_cached(r))
+	    kvroute_cached(r))
 		return false;
-	i = ngx_http_kvroute_taken_peer(ctx);
+	i = kvroute_taken_peer(ctx);
 	return i < ctx->up->fleet.n_known && lacking_answered(&ctx->up->fleet,
 	    i, (uint32_t)ctx->rank, (unsigned)r->upstream->headers_in.status_n);
 }
@@ -121,7 +121,7 @@ rank_refuses(ngx_http_kvroute_ctx_t *ctx)
 static ngx_int_t
 head_process(ngx_http_request_t *r)
 {
-	ngx_http_kvroute_ctx_t *ctx = ngx_http_kvroute_ctx(r);
+	kvroute_ctx_t *ctx = kvroute_ctx(r);
 	ngx_http_upstream_t *u = r->upstream;
 	ngx_int_t rc;
 
@@ -139,24 +139,24 @@ head_process(ngx_http_request_t *r)
 /* ------------------------------------------------------------- the head --- */
 
 static bool
-is_ours(const ngx_http_kvroute_srv_conf_t *up, const u_char *p,
+is_ours(const kvroute_srv_conf_t *up, const u_char *p,
     const u_char *end)
 {
 	return (up->ranked &&
-	    ngx_http_kvroute_line_is(p, end, (char *)header.data)) ||
+	    kvroute_line_is(p, end, (char *)header.data)) ||
 	    (up->parted &&
-	    ngx_http_kvroute_line_is(p, end, (char *)prefill.data));
+	    kvroute_line_is(p, end, (char *)prefill.data));
 }
 
 /* Copies the head without such lines; returns where its empty line is. */
 static u_char *
-head_copy(const ngx_http_kvroute_srv_conf_t *up, ngx_buf_t *to,
+head_copy(const kvroute_srv_conf_t *up, ngx_buf_t *to,
     ngx_buf_t *from)
 {
 	u_char *p = from->pos, *end;
 
 	for (; p < from->last && *p != '\r'; p = end) {
-		end = ngx_http_kvroute_line_end(p, from->last);
+		end = kvroute_line_end(p, from->last);
 		if (!is_ours(up, p, end))
 			to->last = ngx_cpymem(to->last, p, (size_t)(end - p));
 	}
@@ -164,7 +164,7 @@ head_copy(const ngx_http_kvroute_srv_conf_t *up, ngx_buf_t *to,
 }
 
 ngx_int_t
-ngx_http_kvroute_rank_prepare(ngx_http_kvroute_ctx_t *ctx)
+kvroute_rank_prepare(kvroute_ctx_t *ctx)
 {
 	ngx_http_request_t *r = ctx->request;
 	ngx_buf_t *head, *b;
@@ -172,7 +172,7 @@ ngx_http_kvroute_rank_prepare(ngx_http_kvroute_ctx_t *ctx)
 
 	if (!ctx->up->ranked && !ctx->up->parted)
 		return NGX_OK;
-	if (!ngx_http_kvroute_request_editable(r)) {
+	if (!kvroute_request_editable(r)) {
 		ngx_log_error(NGX_LOG_WARN, r->connection->log, 0, "kvroute: "
 		    "%s= is for proxy_pass with HTTP/1.1: nothing is "
 		    "predicted here", ctx->up->ranked ? "ranks" : "role");
@@ -202,7 +202,7 @@ ngx_http_kvroute_rank_prepare(ngx_http_kvroute_ctx_t *ctx)
 }
 
 void
-ngx_http_kvroute_rank_write(ngx_http_kvroute_ctx_t *ctx)
+kvroute_rank_write(kvroute_ctx_t *ctx)
 {
 	u_char *p = ctx->rank_at;
 
@@ -220,7 +220,7 @@ ngx_http_kvroute_rank_write(ngx_http_kvroute_ctx_t *ctx)
 /* ------------------------------------------------------------- answers --- */
 
 void
-ngx_http_kvroute_rank_sent(ngx_http_kvroute_ctx_t *ctx)
+kvroute_rank_sent(kvroute_ctx_t *ctx)
 {
 	ngx_array_t *states = ctx->request->upstream_states;
 	ngx_http_upstream_state_t *state = states->elts;
@@ -237,12 +237,12 @@ ngx_http_kvroute_rank_sent(ngx_http_kvroute_ctx_t *ctx)
 }
 
 void
-ngx_http_kvroute_rank_answered(ngx_http_kvroute_ctx_t *ctx, ngx_uint_t status)
+kvroute_rank_answered(kvroute_ctx_t *ctx, ngx_uint_t status)
 {
 	struct fleet *f = &ctx->up->fleet;
 	size_t i;
 
-	if (ctx->rank < 0 || (i = ngx_http_kvroute_taken_peer(ctx)) ==
+	if (ctx->rank < 0 || (i = kvroute_taken_peer(ctx)) ==
 	    f->n_known)
 		return;
 	(void)lacking_answered(f, i, (uint32_t)ctx->rank, (unsigned)status);

@@ -9,16 +9,16 @@
 #include "ngx_http_kvroute_conf.h"
 
 /* Is there room for so many? The peers are known. */
-ngx_int_t ngx_http_kvroute_ranks_check(ngx_conf_t *cf,
-    ngx_http_kvroute_srv_conf_t *up);
+ngx_int_t kvroute_ranks_check(ngx_conf_t *cf,
+    kvroute_srv_conf_t *up);
 /* Makes a place for the rank in the head of the request, */
-ngx_int_t ngx_http_kvroute_rank_prepare(ngx_http_kvroute_ctx_t *ctx);
+ngx_int_t kvroute_rank_prepare(kvroute_ctx_t *ctx);
 /* and writes the chosen one there, or none. */
-void ngx_http_kvroute_rank_write(ngx_http_kvroute_ctx_t *ctx);
+void kvroute_rank_write(kvroute_ctx_t *ctx);
 /* A try has begun: nginx's configuration is the request's again. */
-void ngx_http_kvroute_rank_sent(ngx_http_kvroute_ctx_t *ctx);
+void kvroute_rank_sent(kvroute_ctx_t *ctx);
 /* The engine answers a request that names a rank: it may lack that. */
-void ngx_http_kvroute_rank_answered(ngx_http_kvroute_ctx_t *ctx,
+void kvroute_rank_answered(kvroute_ctx_t *ctx,
     ngx_uint_t status);
 
 #endif

@@ -66,7 +66,7 @@ enum {
 
 /* One for this process, for all its upstreams. */
 static struct {
-	ngx_queue_t queue;      /* ngx_http_kvroute_reader_t */
+	ngx_queue_t queue;      /* kvroute_reader_t */
 	ngx_event_t work;       /* in the next turn */
 	ngx_event_t over;       /* at the end of this turn */
 	ngx_event_t stay;       /* see THE TRAP */
@@ -110,7 +110,7 @@ stay_on(ngx_event_t *event)
 
 /* It is no longer held: nginx goes on. */
 static void
-reader_let_go(ngx_http_kvroute_reader_t *reader)
+reader_let_go(kvroute_reader_t *reader)
 {
 	ngx_http_request_t *r = reader->request;
 	ngx_connection_t *c = r->connection;
@@ -127,18 +127,18 @@ reader_let_go(ngx_http_kvroute_reader_t *reader)
 static void
 queue_step(void)
 {
-	ngx_http_kvroute_reader_t *reader = ngx_queue_data(
-	    ngx_queue_head(&loop.queue), ngx_http_kvroute_reader_t, queue);
+	kvroute_reader_t *reader = ngx_queue_data(
+	    ngx_queue_head(&loop.queue), kvroute_reader_t, queue);
 	int64_t began = kvr_clock_now();
 	bool more;
 
 	ngx_queue_remove(&reader->queue);
-	more = ngx_http_kvroute_reader_piece(reader);
+	more = kvroute_reader_piece(reader);
 	if (more)
 		shared_count(reader->up->fleet.shared, COUNT_PIECES, 1);
 	else
-		ngx_http_kvroute_reader_end(reader);
-	reader->ns += ngx_http_kvroute_spent(reader->up, began);
+		kvroute_reader_end(reader);
+	reader->ns += kvroute_spent(reader->up, began);
 	if (more) {
 		ngx_queue_insert_tail(&loop.queue, &reader->queue);
 		return;
@@ -183,9 +183,9 @@ queue_work(ngx_event_t *event)
 static void
 client_look(ngx_http_request_t *r)
 {
-	ngx_http_kvroute_reader_t *reader = ngx_http_kvroute_reader_of(r);
+	kvroute_reader_t *reader = kvroute_reader_of(r);
 	ngx_connection_t *c = r->connection;
-	ngx_http_kvroute_srv_conf_t *up;
+	kvroute_srv_conf_t *up;
 
 	if (reader == NULL || !reader->held) {
 		ngx_http_block_reading(r);
@@ -220,14 +220,14 @@ upstream_conf(ngx_http_request_t *r)
 
 	if (r->upstream != NULL)
 		return r->upstream->conf;
-	proxy = ngx_cycle->modules[ngx_http_kvroute_module_find(
+	proxy = ngx_cycle->modules[kvroute_module_find(
 	    ngx_cycle->modules, "ngx_http_proxy_module")];
 	return proxy == NULL ? NULL : r->loc_conf[proxy->ctx_index];
 }
 
 /* As ngx_http_upstream_init_request does a moment later. */
 void
-ngx_http_kvroute_client_watch(ngx_http_kvroute_reader_t *reader)
+kvroute_client_watch(kvroute_reader_t *reader)
 {
 	ngx_http_request_t *r = reader->request;
 	const ngx_http_upstream_conf_t *conf = upstream_conf(r);
@@ -246,10 +246,9 @@ ngx_http_kvroute_client_watch(ngx_http_kvroute_reader_t *reader)
 }
 
 bool
-ngx_http_kvroute_hold(ngx_http_kvroute_reader_t *reader,
-    ngx_http_client_body_handler_pt then)
+kvroute_hold(kvroute_reader_t *reader, ngx_http_client_body_handler_pt then)
 {
-	if (!ngx_http_kvroute_reader_begin(reader))
+	if (!kvroute_reader_begin(reader))
 		return false;
 	reader->then = then;
 	reader->held = true;
@@ -263,28 +262,28 @@ ngx_http_kvroute_hold(ngx_http_kvroute_reader_t *reader,
 static void
 body_came(ngx_http_request_t *r)
 {
-	ngx_http_kvroute_reader_t *reader = ngx_http_kvroute_reader_of(r);
+	kvroute_reader_t *reader = kvroute_reader_of(r);
 
-	if (ngx_http_kvroute_hold(reader, reader->then))
-		ngx_http_kvroute_client_watch(reader);
+	if (kvroute_hold(reader, reader->then))
+		kvroute_client_watch(reader);
 	else
 		reader->then(r);
 }
 
 bool
-ngx_http_kvroute_is_now(size_t size)
+kvroute_is_now(size_t size)
 {
 	return size <= SHORT && loop.spent < TURN_NS;
 }
 
 /* The one to which the location led last, else any. */
-ngx_http_kvroute_srv_conf_t *
-ngx_http_kvroute_lender(ngx_http_request_t *r)
+kvroute_srv_conf_t *
+kvroute_lender(ngx_http_request_t *r)
 {
-	ngx_http_kvroute_main_conf_t *main = ngx_http_get_module_main_conf(r,
+	kvroute_main_conf_t *main = ngx_http_get_module_main_conf(r,
 	    ngx_http_upstream_kvroute_module);
-	ngx_http_kvroute_loc_conf_t *loc = ngx_http_kvroute_loc(r);
-	ngx_http_kvroute_srv_conf_t **ups = main->upstreams.elts;
+	kvroute_loc_conf_t *loc = kvroute_loc(r);
+	kvroute_srv_conf_t **ups = main->upstreams.elts;
 	ngx_uint_t i;
 
 	if (loc->seen != NULL && loc->seen->fleet.shared != NULL)
@@ -297,17 +296,16 @@ ngx_http_kvroute_lender(ngx_http_request_t *r)
 }
 
 /* Makes the reader of a request that must be held, else NULL. */
-static ngx_http_kvroute_reader_t *
-reader_ask(ngx_http_request_t *r, ngx_http_kvroute_srv_conf_t *up)
+static kvroute_reader_t *
+reader_ask(ngx_http_request_t *r, kvroute_srv_conf_t *up)
 {
-	enum endpoint endpoint = ngx_http_kvroute_endpoint(r);
-	size_t size = ngx_http_kvroute_body_size(r);
+	enum endpoint endpoint = kvroute_endpoint(r);
+	size_t size = kvroute_body_size(r);
 
 	if (up == NULL || up->fleet.kvr == NULL || endpoint == ENDPOINT_OTHER ||
-	    size == 0 || ngx_http_kvroute_is_now(size) ||
-	    ngx_http_kvroute_bypassed(r))
+	    size == 0 || kvroute_is_now(size) || kvroute_bypassed(r))
 		return NULL;
-	return ngx_http_kvroute_reader_make(r, up, endpoint);
+	return kvroute_reader_make(r, up, endpoint);
 }
 
 /* ------------------------------------------------------ where they come --- */
@@ -321,12 +319,12 @@ is_host(ngx_http_upstream_srv_conf_t *us, ngx_http_upstream_resolved_t *to)
 }
 
 /* The one of ours to which nginx will send this request, or NULL. */
-static ngx_http_kvroute_srv_conf_t *
+static kvroute_srv_conf_t *
 upstream_of(ngx_http_request_t *r)
 {
-	ngx_http_kvroute_main_conf_t *main = ngx_http_get_module_main_conf(r,
+	kvroute_main_conf_t *main = ngx_http_get_module_main_conf(r,
 	    ngx_http_upstream_kvroute_module);
-	ngx_http_kvroute_srv_conf_t **ups = main->upstreams.elts;
+	kvroute_srv_conf_t **ups = main->upstreams.elts;
 	ngx_http_upstream_t *u = r->upstream;
 	ngx_uint_t i;
 
@@ -344,7 +342,7 @@ request_filter(ngx_http_request_t *r, ngx_chain_t *in)
 {
 	ngx_http_request_body_t *rb = r->request_body;
 	ngx_int_t rc = next_filter(r, in);
-	ngx_http_kvroute_reader_t *reader;
+	kvroute_reader_t *reader;
 
 	if (rc != NGX_OK || rb->rest != 0 || !rb->last_saved ||
 	    r != r->main || r->upstream == NULL ||
@@ -360,17 +358,17 @@ request_filter(ngx_http_request_t *r, ngx_chain_t *in)
 
 /* Read, and not taken by a choice. */
 static bool
-is_unused(const ngx_http_kvroute_reader_t *reader, ngx_http_request_t *r)
+is_unused(const kvroute_reader_t *reader, ngx_http_request_t *r)
 {
 	return reader != NULL && reader->read && reader->body != NULL &&
 	    reader->from == r->request_body->bufs;
 }
 
 void
-ngx_http_kvroute_reader_moved(ngx_http_request_t *r, ngx_chain_t *from,
+kvroute_reader_moved(ngx_http_request_t *r, ngx_chain_t *from,
     ngx_chain_t *to, off_t grown)
 {
-	ngx_http_kvroute_reader_t *reader = ngx_http_kvroute_reader_of(r);
+	kvroute_reader_t *reader = kvroute_reader_of(r);
 
 	if (reader == NULL || reader->from != from)
 		return;
@@ -380,7 +378,7 @@ ngx_http_kvroute_reader_moved(ngx_http_request_t *r, ngx_chain_t *from,
 }
 
 void
-ngx_http_kvroute_phases_go_on(ngx_http_request_t *r)
+kvroute_phases_go_on(ngx_http_request_t *r)
 {
 	r->write_event_handler = ngx_http_core_run_phases;
 	ngx_http_core_run_phases(r);
@@ -388,22 +386,21 @@ ngx_http_kvroute_phases_go_on(ngx_http_request_t *r)
 
 /* A body that was there before the upstream was. */
 ngx_int_t
-ngx_http_kvroute_read_ahead(ngx_http_request_t *r)
+kvroute_read_ahead(ngx_http_request_t *r)
 {
-	ngx_http_kvroute_loc_conf_t *loc = ngx_http_kvroute_loc(r);
-	ngx_http_kvroute_reader_t *reader;
+	kvroute_loc_conf_t *loc = kvroute_loc(r);
+	kvroute_reader_t *reader;
 
 	if (loc->seen == NULL || r != r->main || r->request_body == NULL ||
 	    r->reading_body || r->request_body_no_buffering)
 		return NGX_DECLINED;
-	reader = ngx_http_kvroute_reader_of(r);
+	reader = kvroute_reader_of(r);
 	if (reader != NULL && reader->held)
 		return NGX_DONE;
 	if (is_unused(reader, r))
 		return NGX_DECLINED;
 	reader = reader_ask(r, loc->seen);
-	if (reader == NULL ||
-	    !ngx_http_kvroute_hold(reader, ngx_http_kvroute_phases_go_on))
+	if (reader == NULL || !kvroute_hold(reader, kvroute_phases_go_on))
 		return NGX_DECLINED;
 	r->write_event_handler = ngx_http_request_empty_handler;
 	return NGX_DONE;
@@ -413,9 +410,9 @@ ngx_http_kvroute_read_ahead(ngx_http_request_t *r)
 
 /* Frees the text that was read for just this choice. */
 static bool
-is_fitting(const ngx_http_kvroute_reader_t *reader, ngx_http_kvroute_ctx_t *ctx)
+is_fitting(const kvroute_reader_t *reader, kvroute_ctx_t *ctx)
 {
-	ngx_http_kvroute_loc_conf_t *loc = ngx_http_kvroute_loc(ctx->request);
+	kvroute_loc_conf_t *loc = kvroute_loc(ctx->request);
 
 	return is_unused(reader, ctx->request) &&
 	    (reader->early || reader->up == ctx->up) &&
@@ -426,15 +423,15 @@ is_fitting(const ngx_http_kvroute_reader_t *reader, ngx_http_kvroute_ctx_t *ctx)
 }
 
 bool
-ngx_http_kvroute_read_whole(ngx_http_kvroute_reader_t *reader)
+kvroute_read_whole(kvroute_reader_t *reader)
 {
 	int64_t began = kvr_clock_now(), ns;
 
-	if (!ngx_http_kvroute_reader_begin(reader))
+	if (!kvroute_reader_begin(reader))
 		return false;
-	while (ngx_http_kvroute_reader_piece(reader))
+	while (kvroute_reader_piece(reader))
 		continue;
-	ngx_http_kvroute_reader_end(reader);
+	kvroute_reader_end(reader);
 	ns = kvr_clock_now() - began;
 	reader->ns += (uint64_t)ns;
 	time_spend(ns);
@@ -443,7 +440,7 @@ ngx_http_kvroute_read_whole(ngx_http_kvroute_reader_t *reader)
 
 /* The text that was read early becomes a prompt of this upstream. */
 static bool
-prompt_make(ngx_http_kvroute_reader_t *reader, ngx_http_kvroute_ctx_t *ctx)
+prompt_make(kvroute_reader_t *reader, kvroute_ctx_t *ctx)
 {
 	int64_t began = kvr_clock_now();
 
@@ -457,21 +454,20 @@ prompt_make(ngx_http_kvroute_reader_t *reader, ngx_http_kvroute_ctx_t *ctx)
 	return true;
 }
 
-ngx_http_kvroute_reader_t *
-ngx_http_kvroute_reader_get(ngx_http_kvroute_ctx_t *ctx)
+kvroute_reader_t *
+kvroute_reader_get(kvroute_ctx_t *ctx)
 {
 	ngx_http_request_t *r = ctx->request;
-	ngx_http_kvroute_reader_t *reader = ngx_http_kvroute_reader_of(r);
+	kvroute_reader_t *reader = kvroute_reader_of(r);
 
 	if (is_fitting(reader, ctx)) {
 		ctx->ns += reader->ns;
 		return !reader->early || prompt_make(reader, ctx) ? reader :
 		    NULL;
 	}
-	ngx_http_kvroute_reader_early_leave(r);
-	reader = ngx_http_kvroute_reader_make(r, ctx->up, ctx->endpoint);
-	return reader != NULL && ngx_http_kvroute_read_whole(reader) ? reader :
-	    NULL;
+	kvroute_reader_early_leave(r);
+	reader = kvroute_reader_make(r, ctx->up, ctx->endpoint);
+	return reader != NULL && kvroute_read_whole(reader) ? reader : NULL;
 }
 
 /* ---------------------------------------------------------------- begin --- */
@@ -486,7 +482,7 @@ event_make(ngx_event_t *event, ngx_event_handler_pt handler, ngx_log_t *log)
 }
 
 void
-ngx_http_kvroute_read_begin(ngx_cycle_t *cycle)
+kvroute_read_begin(ngx_cycle_t *cycle)
 {
 	ngx_queue_init(&loop.queue);
 	loop.none.fd = (ngx_socket_t)-1;
@@ -497,7 +493,7 @@ ngx_http_kvroute_read_begin(ngx_cycle_t *cycle)
 }
 
 void
-ngx_http_kvroute_read_add(void)
+kvroute_read_add(void)
 {
 	next_filter = ngx_http_top_request_body_filter;
 	ngx_http_top_request_body_filter = request_filter;

@@ -9,27 +9,26 @@
 #include "ngx_http_kvroute_conf.h"
 
 /* For each process, before its first request. */
-void ngx_http_kvroute_read_begin(ngx_cycle_t *cycle);
+void kvroute_read_begin(ngx_cycle_t *cycle);
 /* The body of this request, read to its end, for one choice; or NULL. */
-ngx_http_kvroute_reader_t *ngx_http_kvroute_reader_get(
-    ngx_http_kvroute_ctx_t *ctx);
+kvroute_reader_t *kvroute_reader_get(kvroute_ctx_t *ctx);
 /* For early and salt: the upstream that lends spares for reading, or NULL. */
-ngx_http_kvroute_srv_conf_t *ngx_http_kvroute_lender(ngx_http_request_t *r);
+kvroute_srv_conf_t *kvroute_lender(ngx_http_request_t *r);
 /* May so many bytes be read in one go now? */
-bool ngx_http_kvroute_is_now(size_t size);
+bool kvroute_is_now(size_t size);
 /* In one go; false: it cannot be read. */
-bool ngx_http_kvroute_read_whole(ngx_http_kvroute_reader_t *reader);
+bool kvroute_read_whole(kvroute_reader_t *reader);
 /* In turns. False: it cannot be read. Else `then` is called later. */
-bool ngx_http_kvroute_hold(ngx_http_kvroute_reader_t *reader,
+bool kvroute_hold(kvroute_reader_t *reader,
     ngx_http_client_body_handler_pt then);
 /* A client that leaves while it is held ends the request. */
-void ngx_http_kvroute_client_watch(ngx_http_kvroute_reader_t *reader);
-void ngx_http_kvroute_phases_go_on(ngx_http_request_t *r);
+void kvroute_client_watch(kvroute_reader_t *reader);
+void kvroute_phases_go_on(ngx_http_request_t *r);
 /* The body was read, and has grown ahead of its end. */
-void ngx_http_kvroute_reader_moved(ngx_http_request_t *r, ngx_chain_t *from,
+void kvroute_reader_moved(ngx_http_request_t *r, ngx_chain_t *from,
     ngx_chain_t *to, off_t grown);
 /* A body that was there before its upstream: NGX_DONE while it is read. */
-ngx_int_t ngx_http_kvroute_read_ahead(ngx_http_request_t *r);
-void ngx_http_kvroute_read_add(void);
+ngx_int_t kvroute_read_ahead(ngx_http_request_t *r);
+void kvroute_read_add(void);
 
 #endif

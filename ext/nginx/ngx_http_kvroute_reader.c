@@ -30,7 +30,7 @@
 enum { PIECE = NGX_HTTP_KVROUTE_PIECE };
 
 void
-ngx_http_kvroute_reader_body_leave(ngx_http_kvroute_reader_t *reader)
+kvroute_reader_body_leave(kvroute_reader_t *reader)
 {
 	spare_body_back(reader->up->spares, reader->body);
 	reader->body = NULL;
@@ -39,13 +39,13 @@ ngx_http_kvroute_reader_body_leave(ngx_http_kvroute_reader_t *reader)
 }
 
 void
-ngx_http_kvroute_reader_leave(ngx_http_kvroute_reader_t *reader)
+kvroute_reader_leave(kvroute_reader_t *reader)
 {
 	if (reader->held) {
 		ngx_queue_remove(&reader->queue);
 	}
 	reader->held = false;
-	ngx_http_kvroute_reader_body_leave(reader);
+	kvroute_reader_body_leave(reader);
 	spare_prompt_back(reader->up->spares, reader->prompt);
 	reader->prompt = NULL;
 }
@@ -56,14 +56,14 @@ ngx_http_kvroute_reader_leave(ngx_http_kvroute_reader_t *reader)
 static void
 reader_cleanup(void *data)
 {
-	ngx_http_kvroute_reader_leave(data);
+	kvroute_reader_leave(data);
 }
 
-ngx_http_kvroute_reader_t *
-ngx_http_kvroute_reader_make(ngx_http_request_t *r,
-    ngx_http_kvroute_srv_conf_t *up, enum endpoint endpoint)
+kvroute_reader_t *
+kvroute_reader_make(ngx_http_request_t *r,
+    kvroute_srv_conf_t *up, enum endpoint endpoint)
 {
-	ngx_http_kvroute_reader_t *reader = ngx_http_kvroute_kept_make(r,
+	kvroute_reader_t *reader = kvroute_kept_make(r,
 	    reader_cleanup, sizeof(*reader));
 
 	if (reader == NULL)
@@ -73,14 +73,14 @@ ngx_http_kvroute_reader_make(ngx_http_request_t *r,
 	return reader;
 }
 
-ngx_http_kvroute_reader_t *
-ngx_http_kvroute_reader_of(ngx_http_request_t *r)
+kvroute_reader_t *
+kvroute_reader_of(ngx_http_request_t *r)
 {
-	return ngx_http_kvroute_kept_of(r, reader_cleanup);
+	return kvroute_kept_of(r, reader_cleanup);
 }
 
 size_t
-ngx_http_kvroute_body_size(ngx_http_request_t *r)
+kvroute_body_size(ngx_http_request_t *r)
 {
 	/* None of a body that nginx has thrown away. */
 	ngx_chain_t *cl = r->request_body == NULL ? NULL :
@@ -93,24 +93,24 @@ ngx_http_kvroute_body_size(ngx_http_request_t *r)
 }
 
 bool
-ngx_http_kvroute_bypassed(ngx_http_request_t *r)
+kvroute_bypassed(ngx_http_request_t *r)
 {
-	ngx_http_kvroute_loc_conf_t *loc = ngx_http_kvroute_loc(r);
+	kvroute_loc_conf_t *loc = kvroute_loc(r);
 
 	return ngx_http_test_predicates(r, loc->bypass) == NGX_DECLINED;
 }
 
 bool
-ngx_http_kvroute_reader_begin(ngx_http_kvroute_reader_t *reader)
+kvroute_reader_begin(kvroute_reader_t *reader)
 {
 	ngx_http_request_t *r = reader->request;
-	ngx_http_kvroute_loc_conf_t *loc = ngx_http_kvroute_loc(r);
+	kvroute_loc_conf_t *loc = kvroute_loc(r);
 
 	reader->from = reader->link = r->request_body->bufs;
 	reader->at = 0;
 	reader->given = 0;
 	if (reader->salt != NULL) {
-		reader->most = reader->left = ngx_http_kvroute_body_size(r);
+		reader->most = reader->left = kvroute_body_size(r);
 		return true;
 	}
 	reader->body = spare_body(reader->up->spares);
@@ -119,24 +119,22 @@ ngx_http_kvroute_reader_begin(ngx_http_kvroute_reader_t *reader)
 		    reader->up->fleet.kvr);
 	if (reader->body == NULL ||
 	    (!reader->early && reader->prompt == NULL)) {
-		ngx_http_kvroute_reader_leave(reader);
+		kvroute_reader_leave(reader);
 		return false;
 	}
 	reader->most = reader->left = loc->max_body;
 	reader->reasoning = loc->reasoning;
 	reader->ignored = loc->ignored;
 	if (loc->ignored != NULL)
-		body_ignore(reader->body, ngx_http_kvroute_line_ignored,
-		    loc->ignored);
-	body_reasoning(reader->body,
-	    loc->reasoning == NGX_HTTP_KVROUTE_KEEP);
+		body_ignore(reader->body, kvroute_line_ignored, loc->ignored);
+	body_reasoning(reader->body, loc->reasoning == KVROUTE_KEEP);
 	body_begin(reader->body, reader->prompt, reader->endpoint);
 	return true;
 }
 
 /* At most PIECE bytes of this buffer, from reader->at on; 0: a read error. */
 static size_t
-buf_read(ngx_http_kvroute_reader_t *reader, ngx_buf_t *buf)
+buf_read(kvroute_reader_t *reader, ngx_buf_t *buf)
 {
 	static u_char piece[PIECE];
 	off_t rest = ngx_buf_size(buf) - reader->at;
@@ -159,7 +157,7 @@ buf_read(ngx_http_kvroute_reader_t *reader, ngx_buf_t *buf)
 }
 
 bool
-ngx_http_kvroute_reader_piece(ngx_http_kvroute_reader_t *reader)
+kvroute_reader_piece(kvroute_reader_t *reader)
 {
 	size_t n;
 
@@ -184,7 +182,7 @@ ngx_http_kvroute_reader_piece(ngx_http_kvroute_reader_t *reader)
 }
 
 void
-ngx_http_kvroute_reader_end(ngx_http_kvroute_reader_t *reader)
+kvroute_reader_end(kvroute_reader_t *reader)
 {
 	reader->read = true;
 	if (reader->salt != NULL)
@@ -196,10 +194,10 @@ ngx_http_kvroute_reader_end(ngx_http_kvroute_reader_t *reader)
 
 /* It went elsewhere, or its prompt is not needed. */
 void
-ngx_http_kvroute_reader_early_leave(ngx_http_request_t *r)
+kvroute_reader_early_leave(ngx_http_request_t *r)
 {
-	ngx_http_kvroute_reader_t *reader = ngx_http_kvroute_reader_of(r);
+	kvroute_reader_t *reader = kvroute_reader_of(r);
 
 	if (reader != NULL && reader->early && reader->read)
-		ngx_http_kvroute_reader_leave(reader);
+		kvroute_reader_leave(reader);
 }

@@ -9,10 +9,10 @@
 #include "endpoint.h"
 
 /* The body of a request while it is read, then its prompt; see reader.c. */
-struct ngx_http_kvroute_reader_s {
+struct kvroute_reader_s {
 	ngx_http_request_t *request;
 	ngx_queue_t queue;
-	ngx_http_kvroute_srv_conf_t *up;
+	kvroute_srv_conf_t *up;
 	enum endpoint endpoint;
 	bool held;              /* in the queue */
 	bool read;              /* facts and outcome are known */
@@ -36,22 +36,22 @@ struct ngx_http_kvroute_reader_s {
 	uint64_t ns;
 };
 
-ngx_http_kvroute_reader_t *ngx_http_kvroute_reader_make(ngx_http_request_t *r,
-    ngx_http_kvroute_srv_conf_t *up, enum endpoint endpoint);
+kvroute_reader_t *kvroute_reader_make(ngx_http_request_t *r,
+    kvroute_srv_conf_t *up, enum endpoint endpoint);
 /* The newest of this request, or NULL; subrequests share its pool. */
-ngx_http_kvroute_reader_t *ngx_http_kvroute_reader_of(ngx_http_request_t *r);
+kvroute_reader_t *kvroute_reader_of(ngx_http_request_t *r);
 /* Takes spares for reading; false: no memory. */
-bool ngx_http_kvroute_reader_begin(ngx_http_kvroute_reader_t *reader);
+bool kvroute_reader_begin(kvroute_reader_t *reader);
 /* Reads one more piece; false: no piece is left, or may be read. */
-bool ngx_http_kvroute_reader_piece(ngx_http_kvroute_reader_t *reader);
-void ngx_http_kvroute_reader_end(ngx_http_kvroute_reader_t *reader);
+bool kvroute_reader_piece(kvroute_reader_t *reader);
+void kvroute_reader_end(kvroute_reader_t *reader);
 /* Gives back the parser, or all; again is no error. */
-void ngx_http_kvroute_reader_body_leave(ngx_http_kvroute_reader_t *reader);
-void ngx_http_kvroute_reader_leave(ngx_http_kvroute_reader_t *reader);
-size_t ngx_http_kvroute_body_size(ngx_http_request_t *r);
+void kvroute_reader_body_leave(kvroute_reader_t *reader);
+void kvroute_reader_leave(kvroute_reader_t *reader);
+size_t kvroute_body_size(ngx_http_request_t *r);
 /* By kvroute_bypass, as it is now. */
-bool ngx_http_kvroute_bypassed(ngx_http_request_t *r);
+bool kvroute_bypassed(ngx_http_request_t *r);
 /* Leaves one that was read early: no choice of ours follows. */
-void ngx_http_kvroute_reader_early_leave(ngx_http_request_t *r);
+void kvroute_reader_early_leave(ngx_http_request_t *r);
 
 #endif

@@ -35,7 +35,7 @@ refusal_cleanup(void *data)
 static refusal_t *
 kept_refusal(ngx_http_request_t *r)
 {
-	return ngx_http_kvroute_kept_of(r, refusal_cleanup);
+	return kvroute_kept_of(r, refusal_cleanup);
 }
 
 static refusal_t *
@@ -44,7 +44,7 @@ kept_refusal_make(ngx_http_request_t *r, const char *why)
 	refusal_t *refusal = kept_refusal(r);
 
 	if (refusal == NULL)
-		refusal = ngx_http_kvroute_kept_make(r, refusal_cleanup,
+		refusal = kvroute_kept_make(r, refusal_cleanup,
 		    sizeof(*refusal));
 	if (refusal != NULL)
 		refusal->why = why;
@@ -52,7 +52,7 @@ kept_refusal_make(ngx_http_request_t *r, const char *why)
 }
 
 void
-ngx_http_kvroute_refusal_keep(ngx_http_request_t *r, const char *why)
+kvroute_refusal_keep(ngx_http_request_t *r, const char *why)
 {
 	(void)kept_refusal_make(r, why);
 }
@@ -104,7 +104,7 @@ header_add(ngx_http_request_t *r, const char *name, const ngx_str_t *value)
 
 /* An error of nginx's own, for a request of ours. */
 static bool
-is_own_error(ngx_http_request_t *r, const ngx_http_kvroute_ctx_t *ctx)
+is_own_error(ngx_http_request_t *r, const kvroute_ctx_t *ctx)
 {
 	ngx_uint_t status = r->headers_out.status;
 
@@ -128,9 +128,9 @@ status_set(ngx_http_request_t *r, const struct refusal *of)
 }
 
 void
-ngx_http_kvroute_refusal_begin(ngx_http_request_t *r)
+kvroute_refusal_begin(ngx_http_request_t *r)
 {
-	ngx_http_kvroute_ctx_t *ctx = ngx_http_kvroute_ctx(r);
+	kvroute_ctx_t *ctx = kvroute_ctx(r);
 	struct refusal of;
 	refusal_t *refusal;
 
@@ -158,7 +158,7 @@ ngx_http_kvroute_refusal_begin(ngx_http_request_t *r)
 }
 
 ngx_int_t
-ngx_http_kvroute_refusal_body(ngx_http_request_t *r, ngx_chain_t **in)
+kvroute_refusal_body(ngx_http_request_t *r, ngx_chain_t **in)
 {
 	refusal_t *refusal = r->headers_out.status < NGX_HTTP_BAD_REQUEST ?
 	    NULL : kept_refusal(r);
@@ -181,10 +181,10 @@ ngx_http_kvroute_refusal_body(ngx_http_request_t *r, ngx_chain_t **in)
 }
 
 ngx_int_t
-ngx_http_kvroute_server_show(ngx_http_kvroute_ctx_t *ctx)
+kvroute_server_show(kvroute_ctx_t *ctx)
 {
-	ngx_http_kvroute_loc_conf_t *loc = ngx_http_kvroute_loc(ctx->request);
-	ngx_str_t name = ngx_http_kvroute_taken_name(ctx);
+	kvroute_loc_conf_t *loc = kvroute_loc(ctx->request);
+	ngx_str_t name = kvroute_taken_name(ctx);
 
 	return !loc->server_header || name.len == 0 ? NGX_OK :
 	    header_add(ctx->request, "X-Kvroute-Server", &name);

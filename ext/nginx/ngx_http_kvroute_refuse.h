@@ -6,13 +6,12 @@
 #include "ngx_http_kvroute_conf.h"
 
 /* This request is about to be refused with a status of 400 or more. */
-void ngx_http_kvroute_refusal_keep(ngx_http_request_t *r, const char *why);
+void kvroute_refusal_keep(ngx_http_request_t *r, const char *why);
 /* The headers of a response: nginx's own error becomes a refusal. */
-void ngx_http_kvroute_refusal_begin(ngx_http_request_t *r);
+void kvroute_refusal_begin(ngx_http_request_t *r);
 /* The body of the response; *in is replaced if it is a refusal. */
-ngx_int_t ngx_http_kvroute_refusal_body(ngx_http_request_t *r,
-    ngx_chain_t **in);
+ngx_int_t kvroute_refusal_body(ngx_http_request_t *r, ngx_chain_t **in);
 /* With kvroute_server_header, the header that names the server. */
-ngx_int_t ngx_http_kvroute_server_show(ngx_http_kvroute_ctx_t *ctx);
+ngx_int_t kvroute_server_show(kvroute_ctx_t *ctx);
 
 #endif

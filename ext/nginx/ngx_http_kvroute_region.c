@@ -48,8 +48,7 @@ enum { COUNTERS_PAGES = 16 }; /* of a zone that has no region */
 
 /* Logs the error; always NGX_ERROR. */
 static ngx_int_t
-complain(ngx_log_t *log, ngx_http_kvroute_srv_conf_t *up,
-    const char *what, int error)
+complain(ngx_log_t *log, kvroute_srv_conf_t *up, const char *what, int error)
 {
 	ngx_log_error(NGX_LOG_EMERG, log, error == KVR_ESYSTEM ? ngx_errno : 0,
 	    "kvroute of upstream \"%V\": %s: %s", &up->upstream->host, what,
@@ -58,7 +57,7 @@ complain(ngx_log_t *log, ngx_http_kvroute_srv_conf_t *up,
 }
 
 static struct region_file
-file_of(const ngx_http_kvroute_srv_conf_t *up)
+file_of(const kvroute_srv_conf_t *up)
 {
 	ngx_core_conf_t *core = (ngx_core_conf_t *)ngx_get_conf(
 	    up->cycle->conf_ctx, ngx_core_module);
@@ -70,7 +69,7 @@ file_of(const ngx_http_kvroute_srv_conf_t *up)
 }
 
 static ngx_int_t
-file_complain(ngx_http_kvroute_srv_conf_t *up, ngx_log_t *log,
+file_complain(kvroute_srv_conf_t *up, ngx_log_t *log,
     const struct region_fault *why)
 {
 	const ngx_err_t error = why->error == KVR_ESYSTEM ? why->system : 0;
@@ -93,7 +92,7 @@ file_complain(ngx_http_kvroute_srv_conf_t *up, ngx_log_t *log,
 
 /* nginx -t makes and changes no file. */
 static ngx_int_t
-file_prepare(ngx_http_kvroute_srv_conf_t *up, ngx_log_t *log)
+file_prepare(kvroute_srv_conf_t *up, ngx_log_t *log)
 {
 	const struct region_file file = file_of(up);
 	struct region_fault why;
@@ -105,8 +104,7 @@ file_prepare(ngx_http_kvroute_srv_conf_t *up, ngx_log_t *log)
 
 /* The rest of the zone becomes the region. */
 static ngx_int_t
-memory_prepare(ngx_http_kvroute_srv_conf_t *up, ngx_slab_pool_t *slab,
-    ngx_log_t *log)
+memory_prepare(kvroute_srv_conf_t *up, ngx_slab_pool_t *slab, ngx_log_t *log)
 {
 	struct kvr *k;
 	int error;
@@ -125,16 +123,14 @@ memory_prepare(ngx_http_kvroute_srv_conf_t *up, ngx_slab_pool_t *slab,
 
 /* By default it follows from the size, which an existing file keeps. */
 static bool
-tables_alike(const ngx_http_kvroute_srv_conf_t *a,
-    const ngx_http_kvroute_srv_conf_t *b)
+tables_alike(const kvroute_srv_conf_t *a, const kvroute_srv_conf_t *b)
 {
 	return (!a->sized && !b->sized) ||
 	    a->options.affinity_entries == b->options.affinity_entries;
 }
 
 static bool
-zones_alike(const ngx_http_kvroute_srv_conf_t *a,
-    const ngx_http_kvroute_srv_conf_t *b)
+zones_alike(const kvroute_srv_conf_t *a, const kvroute_srv_conf_t *b)
 {
 	return a->options.block_size == b->options.block_size &&
 	    (a->options.ttl_ns == b->options.ttl_ns || a->path.len > 0) &&
@@ -148,7 +144,7 @@ zones_alike(const ngx_http_kvroute_srv_conf_t *a,
 }
 
 static size_t
-health_bytes(const ngx_http_kvroute_srv_conf_t *up)
+health_bytes(const kvroute_srv_conf_t *up)
 {
 	return up->options.max_workers * sizeof(*up->fleet.health) +
 	    sizeof(*up->fleet.blame);
@@ -156,7 +152,7 @@ health_bytes(const ngx_http_kvroute_srv_conf_t *up)
 
 /* Only where it is needed, so that a zone without it keeps its room. */
 static bool
-health_make(ngx_http_kvroute_srv_conf_t *up, ngx_slab_pool_t *slab)
+health_make(kvroute_srv_conf_t *up, ngx_slab_pool_t *slab)
 {
 	if (up->fleet.health == NULL && judge_on(&up->fleet)) {
 		slab->log_nomem = 0;
@@ -174,10 +170,9 @@ health_make(ngx_http_kvroute_srv_conf_t *up, ngx_slab_pool_t *slab)
  * this one fails after all, the next reload finds it there.
  */
 static ngx_int_t
-zone_keep(ngx_http_kvroute_srv_conf_t *up, ngx_http_kvroute_srv_conf_t *of,
-    ngx_log_t *log)
+zone_keep(kvroute_srv_conf_t *up, kvroute_srv_conf_t *of, ngx_log_t *log)
 {
-	if (!ngx_http_kvroute_same(&up->path, &of->path)) {
+	if (!kvroute_same(&up->path, &of->path)) {
 		ngx_log_error(NGX_LOG_EMERG, log, 0, "kvroute of upstream "
 		    "\"%V\" cannot change its path in a reload: restart",
 		    &up->upstream->host);
@@ -209,7 +204,7 @@ static ngx_int_t
 zone_init(ngx_shm_zone_t *zone, void *old)
 {
 	ngx_slab_pool_t *slab = (ngx_slab_pool_t *)zone->shm.addr;
-	ngx_http_kvroute_srv_conf_t *up = zone->data;
+	kvroute_srv_conf_t *up = zone->data;
 	ngx_log_t *log = zone->shm.log;
 
 	if (old != NULL) {
@@ -231,7 +226,7 @@ zone_init(ngx_shm_zone_t *zone, void *old)
 
 /* A region file needs a zone too, for the counters. */
 static bool
-zone_name_make(ngx_conf_t *cf, ngx_http_kvroute_srv_conf_t *up)
+zone_name_make(ngx_conf_t *cf, kvroute_srv_conf_t *up)
 {
 	ngx_str_t *name = &up->zone_name;
 
@@ -250,14 +245,14 @@ zone_name_make(ngx_conf_t *cf, ngx_http_kvroute_srv_conf_t *up)
 
 /* Each upstream would remove the other's workers. */
 static bool
-path_taken(ngx_conf_t *cf, ngx_http_kvroute_srv_conf_t *up)
+path_taken(ngx_conf_t *cf, kvroute_srv_conf_t *up)
 {
-	ngx_http_kvroute_main_conf_t *main = ngx_http_kvroute_main(cf);
-	ngx_http_kvroute_srv_conf_t **ups = main->upstreams.elts;
+	kvroute_main_conf_t *main = kvroute_main(cf);
+	kvroute_srv_conf_t **ups = main->upstreams.elts;
 	ngx_uint_t i;
 
 	for (i = 0; i < main->upstreams.nelts; i++) {
-		if (ups[i] != up && up->path.len > 0 && ngx_http_kvroute_same(
+		if (ups[i] != up && up->path.len > 0 && kvroute_same(
 		    &ups[i]->path, &up->path))
 			return true;
 	}
@@ -265,9 +260,9 @@ path_taken(ngx_conf_t *cf, ngx_http_kvroute_srv_conf_t *up)
 }
 
 char *
-ngx_http_kvroute_zone_add(ngx_conf_t *cf, ngx_http_kvroute_srv_conf_t *up)
+kvroute_zone_add(ngx_conf_t *cf, kvroute_srv_conf_t *up)
 {
-	ngx_http_kvroute_srv_conf_t *other;
+	kvroute_srv_conf_t *other;
 
 	if (path_taken(cf, up))
 		return "has the path of another upstream";
@@ -293,8 +288,7 @@ ngx_http_kvroute_zone_add(ngx_conf_t *cf, ngx_http_kvroute_srv_conf_t *up)
 
 /* KVR_OK or an error of kvr_attach_at or kvr_open. */
 static int
-region_open(ngx_http_kvroute_srv_conf_t *up, bool master,
-    struct kvr **k)
+region_open(kvroute_srv_conf_t *up, bool master, struct kvr **k)
 {
 	const struct region_file file = file_of(up);
 
@@ -333,7 +327,7 @@ fleet_capacity(struct kvr *k)
 
 /* Logs blocks on record, capacity, and capacity relative to the fleet. */
 static void
-region_announce(ngx_http_kvroute_srv_conf_t *up, struct kvr *k, ngx_log_t *log)
+region_announce(kvroute_srv_conf_t *up, struct kvr *k, ngx_log_t *log)
 {
 	uint64_t room, tokens, fleet = fleet_capacity(k);
 	struct kvr_stats s;
@@ -359,7 +353,7 @@ region_announce(ngx_http_kvroute_srv_conf_t *up, struct kvr *k, ngx_log_t *log)
 
 /* ------------------------------------------------------- start and stop --- */
 
-static ngx_http_kvroute_main_conf_t *
+static kvroute_main_conf_t *
 main_of(ngx_cycle_t *cycle)
 {
 	return ngx_http_cycle_get_module_main_conf(cycle,
@@ -386,18 +380,18 @@ region_wait(struct kvr *k)
 
 /* Writes the configured facts to the region. */
 static void
-region_sync(ngx_http_kvroute_srv_conf_t *up, struct kvr *k, ngx_log_t *log)
+region_sync(kvroute_srv_conf_t *up, struct kvr *k, ngx_log_t *log)
 {
 	int error = kvr_policy_set(k, &up->policy);
 
 	if (error != KVR_OK)
 		(void)complain(log, up, "policy", error);
 	members_sync(&up->fleet, &up->follow.members, k, log);
-	ngx_http_kvroute_servers_check(up, log);
+	kvroute_servers_check(up, log);
 }
 
 static void
-region_prepare(ngx_http_kvroute_srv_conf_t *up, ngx_log_t *log)
+region_prepare(kvroute_srv_conf_t *up, ngx_log_t *log)
 {
 	struct kvr *k;
 	int error = region_open(up, true, &k);
@@ -410,12 +404,12 @@ region_prepare(ngx_http_kvroute_srv_conf_t *up, ngx_log_t *log)
 		(void)complain(log, up, "region", error);
 		return;
 	}
-	if (!ngx_http_kvroute_peers_list(up, log))
+	if (!kvroute_peers_list(up, log))
 		up->owners.behind = true;
 	else
 		region_sync(up, k, log);
 	region_announce(up, k, log);
-	ngx_http_kvroute_peers_free(up);
+	kvroute_peers_free(up);
 	kvr_free(k);
 }
 
@@ -424,17 +418,17 @@ region_prepare(ngx_http_kvroute_srv_conf_t *up, ngx_log_t *log)
  * an upstream without its region routes without predictions.
  */
 ngx_int_t
-ngx_http_kvroute_regions_prepare(ngx_cycle_t *cycle)
+kvroute_regions_prepare(ngx_cycle_t *cycle)
 {
-	ngx_http_kvroute_main_conf_t *main = main_of(cycle);
-	ngx_http_kvroute_srv_conf_t **ups;
+	kvroute_main_conf_t *main = main_of(cycle);
+	kvroute_srv_conf_t **ups;
 	ngx_uint_t i;
 
 	if (main == NULL || ngx_test_config)
 		return NGX_OK;
 	ups = main->upstreams.elts;
 	for (i = 0; i < main->upstreams.nelts; i++) {
-		ngx_http_kvroute_health_prepare(ups[i], cycle->log);
+		kvroute_health_prepare(ups[i], cycle->log);
 		waits_prepare(&ups[i]->waits.line);
 		region_prepare(ups[i], cycle->log);
 	}
@@ -444,7 +438,7 @@ ngx_http_kvroute_regions_prepare(ngx_cycle_t *cycle)
 /* ------------------------------------------------------------ the timer --- */
 
 static int
-region_attach(ngx_http_kvroute_srv_conf_t *up)
+region_attach(kvroute_srv_conf_t *up)
 {
 	struct kvr *k;
 	int error = region_open(up, false, &k);
@@ -460,13 +454,13 @@ region_attach(ngx_http_kvroute_srv_conf_t *up)
 }
 
 static bool
-join_again(ngx_http_kvroute_srv_conf_t *up, ngx_log_t *log)
+join_again(kvroute_srv_conf_t *up, ngx_log_t *log)
 {
 	if (region_attach(up) != KVR_OK)
 		return false;
 	ngx_log_error(NGX_LOG_NOTICE, log, 0, "kvroute of upstream \"%V\": "
 	    "the region is there now", &up->upstream->host);
-	ngx_http_kvroute_polls_begin(up, up->cycle);
+	kvroute_polls_begin(up, up->cycle);
 	return true;
 }
 
@@ -474,7 +468,7 @@ join_again(ngx_http_kvroute_srv_conf_t *up, ngx_log_t *log)
 static void
 owners_watch(ngx_event_t *event)
 {
-	ngx_http_kvroute_srv_conf_t *up = event->data;
+	kvroute_srv_conf_t *up = event->data;
 	uint64_t owner, from = 0;
 	bool done;
 	size_t n;
@@ -483,29 +477,29 @@ owners_watch(ngx_event_t *event)
 		ngx_add_timer(event, WATCH_MS);
 		return;
 	}
-	ngx_http_kvroute_peers_follow(up, event->log);
+	kvroute_peers_follow(up, event->log);
 	/* The work that the master could not do, once the lock is free. */
 	if (up->owners.behind &&
 	    kvr_owner_list(up->fleet.kvr, &from, &owner, 1, &n) == KVR_OK) {
 		up->owners.behind = false;
 		region_sync(up, up->fleet.kvr, event->log);
 	}
-	ngx_http_kvroute_peers_join(up, event->log);
-	ngx_http_kvroute_peers_leave(up, event->log);
+	kvroute_peers_join(up, event->log);
+	kvroute_peers_leave(up, event->log);
 	/*
 	 * Orders of another nginx on the same file change no epoch here: the
 	 * next request looks again.
 	 */
 	if (up->path.len > 0)
 		up->fleet.epoch = up->fleet.shared->epoch - 1;
-	ngx_http_kvroute_stale_book(up);
+	kvroute_stale_book(up);
 	done = replicas_watch(&up->fleet, &up->owners.seen, kvr_clock_now(),
 	    event->log);
 	ngx_add_timer(event, done ? WATCH_MS : WATCH_SOON_MS);
 }
 
 static void
-timer_make(ngx_http_kvroute_srv_conf_t *up, ngx_event_t *timer,
+timer_make(kvroute_srv_conf_t *up, ngx_event_t *timer,
     ngx_event_handler_pt handler, ngx_log_t *log)
 {
 	timer->handler = handler;
@@ -522,38 +516,37 @@ timer_make(ngx_http_kvroute_srv_conf_t *up, ngx_event_t *timer,
  * opened it just before, so this is hardly ever so, and it is tried again.
  */
 static ngx_int_t
-region_join(ngx_http_kvroute_srv_conf_t *up, ngx_cycle_t *cycle)
+region_join(kvroute_srv_conf_t *up, ngx_cycle_t *cycle)
 {
 	int error;
 
 	up->fleet.self = (uint64_t)ngx_pid;
 	up->spares = ngx_pcalloc(cycle->pool, sizeof(*up->spares));
 	up->fronts = ngx_pcalloc(cycle->pool, sizeof(*up->fronts));
-	if (up->spares == NULL ||
-	    !ngx_http_kvroute_peers_list(up, cycle->log))
+	if (up->spares == NULL || !kvroute_peers_list(up, cycle->log))
 		return NGX_ERROR;
-	timer_make(up, &up->late, ngx_http_kvroute_late_run, cycle->log);
+	timer_make(up, &up->late, kvroute_late_run, cycle->log);
 	timer_make(up, &up->owners.watch, owners_watch, cycle->log);
-	ngx_http_kvroute_queue_begin(up, cycle->log);
+	kvroute_queue_begin(up, cycle->log);
 	error = region_attach(up);
 	if (error != KVR_OK)
 		(void)complain(cycle->log, up, "region",
 		    error);
 	if (error == KVR_OK)
-		ngx_http_kvroute_polls_begin(up, cycle);
+		kvroute_polls_begin(up, cycle);
 	owners_watch(&up->owners.watch);
 	return NGX_OK;
 }
 
 ngx_int_t
-ngx_http_kvroute_regions_attach(ngx_cycle_t *cycle)
+kvroute_regions_attach(ngx_cycle_t *cycle)
 {
-	ngx_http_kvroute_main_conf_t *main = main_of(cycle);
-	ngx_http_kvroute_srv_conf_t **ups;
+	kvroute_main_conf_t *main = main_of(cycle);
+	kvroute_srv_conf_t **ups;
 	ngx_uint_t i;
 
-	ngx_http_kvroute_read_begin(cycle);
-	ngx_http_kvroute_time_begin(cycle);
+	kvroute_read_begin(cycle);
+	kvroute_time_begin(cycle);
 	if (main == NULL)
 		return NGX_OK;
 	ups = main->upstreams.elts;
@@ -569,11 +562,11 @@ ngx_http_kvroute_regions_attach(ngx_cycle_t *cycle)
  * when nginx must terminate at once.
  */
 static void
-region_leave(ngx_http_kvroute_srv_conf_t *up)
+region_leave(kvroute_srv_conf_t *up)
 {
 	ngx_uint_t tries = LEAVE_TRIES;
 
-	ngx_http_kvroute_polls_leave(up);
+	kvroute_polls_leave(up);
 	for (; tries > 0 && !writes_run(&up->writes, kvr_clock_now());
 	    tries--)
 		ngx_msleep(1);
@@ -586,10 +579,10 @@ region_leave(ngx_http_kvroute_srv_conf_t *up)
 }
 
 void
-ngx_http_kvroute_regions_leave(ngx_cycle_t *cycle)
+kvroute_regions_leave(ngx_cycle_t *cycle)
 {
-	ngx_http_kvroute_main_conf_t *main = main_of(cycle);
-	ngx_http_kvroute_srv_conf_t **ups;
+	kvroute_main_conf_t *main = main_of(cycle);
+	kvroute_srv_conf_t **ups;
 	ngx_uint_t i;
 
 	if (main == NULL)

@@ -5,11 +5,10 @@
 
 #include "ngx_http_kvroute_conf.h"
 
-ngx_int_t ngx_http_kvroute_regions_prepare(ngx_cycle_t *cycle);
-ngx_int_t ngx_http_kvroute_regions_attach(ngx_cycle_t *cycle);
-void ngx_http_kvroute_regions_leave(ngx_cycle_t *cycle);
+ngx_int_t kvroute_regions_prepare(ngx_cycle_t *cycle);
+ngx_int_t kvroute_regions_attach(ngx_cycle_t *cycle);
+void kvroute_regions_leave(ngx_cycle_t *cycle);
 /* Of the directive: the shared memory of the region, or of its counters. */
-char *ngx_http_kvroute_zone_add(ngx_conf_t *cf,
-    ngx_http_kvroute_srv_conf_t *up);
+char *kvroute_zone_add(ngx_conf_t *cf, kvroute_srv_conf_t *up);
 
 #endif

@@ -34,7 +34,7 @@ kvroute_argument(ngx_http_request_t *r, const char *name)
 kvroute_upstreams_t
 kvroute_upstreams(ngx_http_request_t *r)
 {
-	ngx_http_kvroute_main_conf_t *main = ngx_http_get_module_main_conf(r,
+	kvroute_main_conf_t *main = ngx_http_get_module_main_conf(r,
 	    ngx_http_upstream_kvroute_module);
 	ngx_str_t name = kvroute_argument(r, "upstream"), *host;
 	kvroute_upstreams_t all;
@@ -44,7 +44,7 @@ kvroute_upstreams(ngx_http_request_t *r)
 	all.n = main->upstreams.nelts;
 	for (i = 0; name.len > 0 && i < all.n; i++) {
 		host = &all.at[i]->upstream->host;
-		if (ngx_http_kvroute_same(host, &name)) {
+		if (kvroute_same(host, &name)) {
 			all.at += i;
 			all.n = 1;
 			return all;
@@ -62,7 +62,7 @@ kvroute_no_upstream(ngx_http_request_t *r)
 	    "there is no such upstream");
 }
 
-ngx_http_kvroute_srv_conf_t *
+kvroute_srv_conf_t *
 kvroute_upstream(ngx_http_request_t *r, ngx_int_t *answer)
 {
 	kvroute_upstreams_t all = kvroute_upstreams(r);

@@ -45,14 +45,13 @@ ngx_str_t kvroute_argument(ngx_http_request_t *r, const char *name);
 
 /* The requested upstreams; n == 0: no upstream has that name. */
 typedef struct {
-	ngx_http_kvroute_srv_conf_t **at;
+	kvroute_srv_conf_t **at;
 	ngx_uint_t n;
 } kvroute_upstreams_t;
 kvroute_upstreams_t kvroute_upstreams(ngx_http_request_t *r);
 ngx_int_t kvroute_no_upstream(ngx_http_request_t *r);
 /* The requested one; NULL: *answer is the response. */
-ngx_http_kvroute_srv_conf_t *kvroute_upstream(ngx_http_request_t *r,
-    ngx_int_t *answer);
+kvroute_srv_conf_t *kvroute_upstream(ngx_http_request_t *r, ngx_int_t *answer);
 
 /* The response when status_blocked. */
 ngx_int_t kvroute_blocked_answer(ngx_http_request_t *r);

@@ -41,16 +41,16 @@ enum {
 	SALTS_MOST = 65536  /* bytes of the client's salts, to be blanked */
 };
 
-struct ngx_http_kvroute_salt_s {
+struct kvroute_salt_s {
 	ngx_http_request_t *request;
-	ngx_http_kvroute_loc_conf_t *loc; /* where */
+	kvroute_loc_conf_t *loc; /* where */
 	ngx_int_t status;  /* NGX_DONE: not yet; NGX_DECLINED: goes on */
 	ngx_str_t value;   /* that was set */
 	ngx_str_t wanted;
 	struct salt scan;
 };
 
-typedef struct ngx_http_kvroute_salt_s salt_t;
+typedef struct kvroute_salt_s salt_t;
 
 static void
 request_keep(void *data)
@@ -60,11 +60,11 @@ request_keep(void *data)
 static salt_t *
 salt_of(ngx_http_request_t *r)
 {
-	return ngx_http_kvroute_kept_of(r, request_keep);
+	return kvroute_kept_of(r, request_keep);
 }
 
 ngx_str_t
-ngx_http_kvroute_salt_value(ngx_http_request_t *r)
+kvroute_salt_value(ngx_http_request_t *r)
 {
 	salt_t *s = salt_of(r);
 	ngx_str_t none = ngx_null_string;
@@ -211,7 +211,7 @@ request_refuse(ngx_http_request_t *r, ngx_int_t status, const char *why)
 {
 	ngx_log_error(NGX_LOG_INFO, r->connection->log, 0,
 	    "kvroute: no salt can be set, so the request is refused: %s", why);
-	ngx_http_kvroute_refusal_keep(r, why);
+	kvroute_refusal_keep(r, why);
 	return status;
 }
 
@@ -230,7 +230,7 @@ body_replace(ngx_http_request_t *r, salt_t *s, ngx_buf_t *tail, off_t grown)
 	link->next = NULL;
 	*last = link;
 	*body = *r->request_body;
-	ngx_http_kvroute_reader_moved(r, body->bufs, bufs, grown);
+	kvroute_reader_moved(r, body->bufs, bufs, grown);
 	body->bufs = bufs;
 	r->request_body = body;
 	r->headers_in.content_length_n += grown;
@@ -243,7 +243,7 @@ body_replace(ngx_http_request_t *r, salt_t *s, ngx_buf_t *tail, off_t grown)
 static ngx_int_t
 body_copy(ngx_http_request_t *r)
 {
-	size_t n = ngx_http_kvroute_body_size(r);
+	size_t n = kvroute_body_size(r);
 	ngx_http_request_body_t *body = ngx_palloc(r->pool, sizeof(*body));
 	ngx_chain_t *link = ngx_alloc_chain_link(r->pool);
 	ngx_buf_t *b = ngx_create_temp_buf(r->pool, n);
@@ -255,7 +255,7 @@ body_copy(ngx_http_request_t *r)
 	link->buf = b;
 	link->next = NULL;
 	*body = *r->request_body;
-	ngx_http_kvroute_reader_moved(r, body->bufs, link, 0);
+	kvroute_reader_moved(r, body->bufs, link, 0);
 	body->bufs = link;
 	body->temp_file = NULL;
 	r->request_body = body;
@@ -265,7 +265,7 @@ body_copy(ngx_http_request_t *r)
 static ngx_int_t
 body_edit(ngx_http_request_t *r, salt_t *s)
 {
-	off_t size = (off_t)ngx_http_kvroute_body_size(r);
+	off_t size = (off_t)kvroute_body_size(r);
 	size_t behind = (size_t)(size - (off_t)s->scan.end), i;
 	ngx_buf_t *tail;
 	ngx_int_t rc;
@@ -314,31 +314,30 @@ scan_done(ngx_http_request_t *r)
 	salt_t *s = salt_of(r);
 
 	/* A reader of the prompt, if there is one, is the newest again. */
-	ngx_http_kvroute_reader_of(r)->request = NULL;
+	kvroute_reader_of(r)->request = NULL;
 	s->status = scan_result(r, s);
-	ngx_http_kvroute_phases_go_on(r);
+	kvroute_phases_go_on(r);
 }
 
 static ngx_int_t
 body_scan(ngx_http_request_t *r, salt_t *s)
 {
-	ngx_http_kvroute_srv_conf_t *up = ngx_http_kvroute_lender(r);
-	ngx_http_kvroute_reader_t *reader = up == NULL ? NULL :
-	    ngx_http_kvroute_reader_make(r, up, ENDPOINT_OTHER);
+	kvroute_srv_conf_t *up = kvroute_lender(r);
+	kvroute_reader_t *reader = up == NULL ? NULL :
+	    kvroute_reader_make(r, up, ENDPOINT_OTHER);
 
 	if (reader == NULL)
 		return NGX_HTTP_INTERNAL_SERVER_ERROR;
 	salt_begin(&s->scan);
 	reader->salt = &s->scan;
-	if (r == r->main &&
-	    !ngx_http_kvroute_is_now(ngx_http_kvroute_body_size(r))) {
-		if (!ngx_http_kvroute_hold(reader, scan_done))
+	if (r == r->main && !kvroute_is_now(kvroute_body_size(r))) {
+		if (!kvroute_hold(reader, scan_done))
 			return NGX_HTTP_INTERNAL_SERVER_ERROR;
 		r->write_event_handler = ngx_http_request_empty_handler;
-		ngx_http_kvroute_client_watch(reader);
+		kvroute_client_watch(reader);
 		return NGX_DONE;
 	}
-	(void)ngx_http_kvroute_read_whole(reader);
+	(void)kvroute_read_whole(reader);
 	reader->request = NULL;
 	return scan_result(r, s);
 }
@@ -351,10 +350,9 @@ has_prompt(ngx_http_request_t *r)
 	u_char *end = ngx_strlchr(uri->data, uri->data + uri->len, '?');
 	size_t n = end == NULL ? uri->len : (size_t)(end - uri->data);
 
-	return ngx_http_kvroute_endpoint(r) != ENDPOINT_OTHER ||
-	    endpoint_of((const char *)r->uri.data, r->uri.len) !=
-	    ENDPOINT_OTHER || endpoint_of((const char *)uri->data, n) !=
-	    ENDPOINT_OTHER;
+	return kvroute_endpoint(r) != ENDPOINT_OTHER || endpoint_of((const char
+	    *)r->uri.data, r->uri.len) != ENDPOINT_OTHER || endpoint_of((const
+	    char *)uri->data, n) != ENDPOINT_OTHER;
 }
 
 /* Certainly no JSON, so that it may pass without a salt. */
@@ -373,10 +371,9 @@ is_form(ngx_http_request_t *r)
 static ngx_int_t
 body_salt(ngx_http_request_t *r, salt_t *s)
 {
-	ngx_table_elt_t *coding = ngx_http_kvroute_header(r,
-	    "Content-Encoding");
+	ngx_table_elt_t *coding = kvroute_header(r, "Content-Encoding");
 
-	if (ngx_http_kvroute_body_size(r) == 0 || is_form(r))
+	if (kvroute_body_size(r) == 0 || is_form(r))
 		return NGX_DECLINED;
 	if (coding != NULL && (coding->value.len != 8 || ngx_strncasecmp(
 	    coding->value.data, (u_char *)"identity", 8) != 0))
@@ -392,7 +389,7 @@ body_came(ngx_http_request_t *r)
 
 	s->status = body_salt(r, s);
 	if (s->status != NGX_DONE)
-		ngx_http_kvroute_phases_go_on(r);
+		kvroute_phases_go_on(r);
 }
 
 static ngx_int_t
@@ -405,11 +402,11 @@ salt_start(ngx_http_request_t *r, salt_t *s)
 	 * for one. The value of the salt would stay for the whole request, also
 	 * where it depends on the result of that subrequest.
 	 */
-	if (r != r->main && ngx_http_kvroute_body_size(r) == 0)
+	if (r != r->main && kvroute_body_size(r) == 0)
 		return NGX_DECLINED;
 	if (ngx_http_complex_value(r, s->loc->salt, &s->wanted) != NGX_OK)
 		return NGX_HTTP_INTERNAL_SERVER_ERROR;
-	if (s->wanted.len == 0 || ngx_http_kvroute_same(&s->wanted, &s->value))
+	if (s->wanted.len == 0 || kvroute_same(&s->wanted, &s->value))
 		return NGX_DECLINED;
 	if (r->reading_body)
 		return request_refuse(r, NGX_HTTP_INTERNAL_SERVER_ERROR,
@@ -428,9 +425,9 @@ salt_start(ngx_http_request_t *r, salt_t *s)
  * not be read: error_page has brought it here, and it must not go on.
  */
 ngx_int_t
-ngx_http_kvroute_salt_set(ngx_http_request_t *r)
+kvroute_salt_set(ngx_http_request_t *r)
 {
-	ngx_http_kvroute_loc_conf_t *loc = ngx_http_kvroute_loc(r);
+	kvroute_loc_conf_t *loc = kvroute_loc(r);
 	salt_t *s;
 	ngx_int_t rc;
 
@@ -443,7 +440,7 @@ ngx_http_kvroute_salt_set(ngx_http_request_t *r)
 	if (s != NULL && s->loc == loc)
 		return s->status;
 	if (s == NULL)
-		s = ngx_http_kvroute_kept_make(r, request_keep, sizeof(salt_t));
+		s = kvroute_kept_make(r, request_keep, sizeof(salt_t));
 	if (s == NULL)
 		return NGX_HTTP_INTERNAL_SERVER_ERROR;
 	s->loc = loc;
@@ -460,9 +457,9 @@ ngx_http_kvroute_salt_set(ngx_http_request_t *r)
 /* ------------------------------------------------------------ directive --- */
 
 char *
-ngx_http_kvroute_salt_command(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+kvroute_salt_command(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
-	ngx_http_kvroute_loc_conf_t *loc = conf;
+	kvroute_loc_conf_t *loc = conf;
 	char *wrong = ngx_http_set_complex_value_slot(cf, cmd, conf);
 	u_char room[SALT_ROOM(1024)];
 	struct salt none;

@@ -5,11 +5,10 @@
 
 #include "ngx_http_kvroute_conf.h"
 
-char *ngx_http_kvroute_salt_command(ngx_conf_t *cf, ngx_command_t *cmd,
-    void *conf);
+char *kvroute_salt_command(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 /* For the PRECONTENT phase; NGX_DECLINED: the request may go on. */
-ngx_int_t ngx_http_kvroute_salt_set(ngx_http_request_t *r);
+ngx_int_t kvroute_salt_set(ngx_http_request_t *r);
 /* The salt that was set in its body, or empty. */
-ngx_str_t ngx_http_kvroute_salt_value(ngx_http_request_t *r);
+ngx_str_t kvroute_salt_value(ngx_http_request_t *r);
 
 #endif

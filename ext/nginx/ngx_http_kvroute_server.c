@@ -7,23 +7,21 @@
 
 #include "ngx_http_kvroute_find.h"
 
-#if (NGX_HTTP_KVROUTE_RESOLVE)
+#if (KVROUTE_RESOLVE)
 
 /* Do these facts apply to a name with that port; 0: any, by its service? */
 static bool
-is_of_name(const ngx_http_kvroute_server_t *server, const ngx_str_t *host,
+is_of_name(const kvroute_server_t *server, const ngx_str_t *host,
     in_port_t port)
 {
-	return server->host.len > 0 &&
-	    ngx_http_kvroute_same(&server->host, host) &&
+	return server->host.len > 0 && kvroute_same(&server->host, host) &&
 	    (port == 0 ? !server->ported : server->port == port);
 }
 
-static ngx_http_kvroute_server_t *
-server_of_name(ngx_http_kvroute_srv_conf_t *up,
-    const ngx_http_upstream_rr_peer_t *peer)
+static kvroute_server_t *
+server_of_name(kvroute_srv_conf_t *up, const ngx_http_upstream_rr_peer_t *peer)
 {
-	ngx_http_kvroute_server_t *servers = up->servers->elts;
+	kvroute_server_t *servers = up->servers->elts;
 	ngx_http_upstream_host_t *host = peer->host;
 	ngx_uint_t i;
 
@@ -37,8 +35,7 @@ server_of_name(ngx_http_kvroute_srv_conf_t *up,
 
 /* Is it a name that nginx resolves while it runs? */
 static bool
-is_resolved(const ngx_http_kvroute_srv_conf_t *up,
-    const ngx_http_kvroute_server_t *server)
+is_resolved(const kvroute_srv_conf_t *up, const kvroute_server_t *server)
 {
 	ngx_http_upstream_server_t *s = up->upstream->servers == NULL ? NULL :
 	    up->upstream->servers->elts;
@@ -55,9 +52,8 @@ is_resolved(const ngx_http_kvroute_srv_conf_t *up,
 
 #else
 
-static ngx_http_kvroute_server_t *
-server_of_name(ngx_http_kvroute_srv_conf_t *up,
-    const ngx_http_upstream_rr_peer_t *peer)
+static kvroute_server_t *
+server_of_name(kvroute_srv_conf_t *up, const ngx_http_upstream_rr_peer_t *peer)
 {
 	(void)up;
 	(void)peer;
@@ -65,8 +61,7 @@ server_of_name(ngx_http_kvroute_srv_conf_t *up,
 }
 
 static bool
-is_resolved(const ngx_http_kvroute_srv_conf_t *up,
-    const ngx_http_kvroute_server_t *server)
+is_resolved(const kvroute_srv_conf_t *up, const kvroute_server_t *server)
 {
 	(void)up;
 	(void)server;
@@ -77,10 +72,10 @@ is_resolved(const ngx_http_kvroute_srv_conf_t *up,
 
 /* A line for an address counts more than the line for its name. */
 struct server_facts *
-ngx_http_kvroute_server_of(ngx_http_kvroute_srv_conf_t *up,
+kvroute_server_of(kvroute_srv_conf_t *up,
     const ngx_http_upstream_rr_peer_t *peer)
 {
-	ngx_http_kvroute_server_t *servers, *named;
+	kvroute_server_t *servers, *named;
 	ngx_uint_t i;
 
 	if (up->servers == NULL)
@@ -88,7 +83,7 @@ ngx_http_kvroute_server_of(ngx_http_kvroute_srv_conf_t *up,
 	servers = up->servers->elts;
 	for (i = 0; i < up->servers->nelts; i++) {
 		if (servers[i].name.len > 0 &&
-		    ngx_http_kvroute_same(&servers[i].name, &peer->name))
+		    kvroute_same(&servers[i].name, &peer->name))
 			return &servers[i].told;
 	}
 	named = server_of_name(up, peer);
@@ -97,7 +92,7 @@ ngx_http_kvroute_server_of(ngx_http_kvroute_srv_conf_t *up,
 
 /* A name that is resolved now has one address. */
 static ngx_int_t
-address_find(ngx_conf_t *cf, ngx_http_kvroute_server_t *server)
+address_find(ngx_conf_t *cf, kvroute_server_t *server)
 {
 	ngx_url_t u;
 
@@ -122,10 +117,9 @@ address_find(ngx_conf_t *cf, ngx_http_kvroute_server_t *server)
 }
 
 ngx_int_t
-ngx_http_kvroute_servers_settle(ngx_conf_t *cf,
-    ngx_http_kvroute_srv_conf_t *up)
+kvroute_servers_settle(ngx_conf_t *cf, kvroute_srv_conf_t *up)
 {
-	ngx_http_kvroute_server_t *servers;
+	kvroute_server_t *servers;
 	ngx_uint_t i;
 
 	if (up->servers == NULL)
@@ -144,10 +138,9 @@ ngx_http_kvroute_servers_settle(ngx_conf_t *cf,
 
 /* Once the workers are those of the peers. */
 void
-ngx_http_kvroute_servers_check(ngx_http_kvroute_srv_conf_t *up,
-    ngx_log_t *log)
+kvroute_servers_check(kvroute_srv_conf_t *up, ngx_log_t *log)
 {
-	ngx_http_kvroute_server_t *servers;
+	kvroute_server_t *servers;
 	ngx_uint_t i;
 
 	if (up->servers == NULL)

@@ -6,7 +6,7 @@
 #include "ngx_http_kvroute_conf.h"
 
 /* kvroute_server: facts about one address, or all those of a name. */
-struct ngx_http_kvroute_server_s {
+struct kvroute_server_s {
 	ngx_str_t name;         /* as peers are named; empty: of no address */
 	ngx_str_t text;         /* as configured, there: */
 	ngx_str_t file;
@@ -18,13 +18,11 @@ struct ngx_http_kvroute_server_s {
 };
 
 /* The configuration of this peer, or of the name it is of; or NULL. */
-struct server_facts *ngx_http_kvroute_server_of(
-    ngx_http_kvroute_srv_conf_t *up, const ngx_http_upstream_rr_peer_t *peer);
+struct server_facts *kvroute_server_of(
+    kvroute_srv_conf_t *up, const ngx_http_upstream_rr_peer_t *peer);
 /* Finds the addresses of kvroute_server, once all servers are read. */
-ngx_int_t ngx_http_kvroute_servers_settle(ngx_conf_t *cf,
-    ngx_http_kvroute_srv_conf_t *up);
+ngx_int_t kvroute_servers_settle(ngx_conf_t *cf, kvroute_srv_conf_t *up);
 /* Warns of facts that are of no peer. */
-void ngx_http_kvroute_servers_check(ngx_http_kvroute_srv_conf_t *up,
-    ngx_log_t *log);
+void kvroute_servers_check(kvroute_srv_conf_t *up, ngx_log_t *log);
 
 #endif

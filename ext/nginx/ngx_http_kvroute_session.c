@@ -29,7 +29,7 @@ text_of(const ngx_str_t *text)
 
 /* The first value that is a key. */
 static void
-key_find(ngx_http_kvroute_ctx_t *ctx, const ngx_array_t *values)
+key_find(kvroute_ctx_t *ctx, const ngx_array_t *values)
 {
 	ngx_http_complex_value_t *value = values->elts;
 	ngx_str_t text;
@@ -45,7 +45,7 @@ key_find(ngx_http_kvroute_ctx_t *ctx, const ngx_array_t *values)
 }
 
 static void
-state_read(ngx_http_kvroute_ctx_t *ctx)
+state_read(kvroute_ctx_t *ctx)
 {
 	const ngx_str_t *uri = &ctx->request->uri;
 	struct session_path path;
@@ -59,9 +59,9 @@ state_read(ngx_http_kvroute_ctx_t *ctx)
 }
 
 void
-ngx_http_kvroute_session_read(ngx_http_kvroute_ctx_t *ctx)
+kvroute_session_read(kvroute_ctx_t *ctx)
 {
-	ngx_http_kvroute_loc_conf_t *loc = ngx_http_kvroute_loc(ctx->request);
+	kvroute_loc_conf_t *loc = kvroute_loc(ctx->request);
 
 	/* A mirrored request would move the session of its request. */
 	if (ctx->request != ctx->request->main)
@@ -79,7 +79,7 @@ ngx_http_kvroute_session_read(ngx_http_kvroute_ctx_t *ctx)
 /* ----------------------------------------------------------- the choice --- */
 
 void
-ngx_http_kvroute_session_busy(ngx_http_kvroute_ctx_t *ctx, ngx_uint_t i)
+kvroute_session_busy(kvroute_ctx_t *ctx, ngx_uint_t i)
 {
 	ctx->wait.turn.wants = i < ctx->up->fleet.n_known ?
 	    ctx->up->fleet.known[i].key : 0;
@@ -91,7 +91,7 @@ ngx_http_kvroute_session_busy(ngx_http_kvroute_ctx_t *ctx, ngx_uint_t i)
 
 /* Ids that may be new: their lookup found the lock held. */
 static bool
-ids_missing(const ngx_http_kvroute_srv_conf_t *up)
+ids_missing(const kvroute_srv_conf_t *up)
 {
 	ngx_uint_t i;
 
@@ -104,7 +104,7 @@ ids_missing(const ngx_http_kvroute_srv_conf_t *up)
 
 /* A backup is not for use while a first peer is. */
 static bool
-kept_back(const ngx_http_kvroute_srv_conf_t *up, ngx_uint_t i)
+kept_back(const kvroute_srv_conf_t *up, ngx_uint_t i)
 {
 	ngx_uint_t j;
 
@@ -117,10 +117,9 @@ kept_back(const ngx_http_kvroute_srv_conf_t *up, ngx_uint_t i)
 
 /* The worker, and its position in fleet.known; n_known: it has no position. */
 static int
-bound_look(ngx_http_kvroute_ctx_t *ctx, int64_t now, uint64_t *worker,
-    ngx_uint_t *place)
+bound_look(kvroute_ctx_t *ctx, int64_t now, uint64_t *worker, ngx_uint_t *place)
 {
-	ngx_http_kvroute_srv_conf_t *up = ctx->up;
+	kvroute_srv_conf_t *up = ctx->up;
 	uint32_t rank;
 	int error = kvr_affinity_find(up->fleet.kvr, ctx->keeps.state, now,
 	    worker);
@@ -130,14 +129,13 @@ bound_look(ngx_http_kvroute_ctx_t *ctx, int64_t now, uint64_t *worker,
 	*place = known_of_worker(&up->fleet, *worker, &rank);
 	if (*place < up->fleet.n_known || !ids_missing(up))
 		return KVR_OK;
-	ngx_http_kvroute_peers_look(ctx);
+	kvroute_peers_look(ctx);
 	return KVR_EBUSY;
 }
 
 /* No turn of the loop may wait for a writer, so it is asked again at once. */
 static int
-bound_find(ngx_http_kvroute_ctx_t *ctx, int64_t now, uint64_t *worker,
-    ngx_uint_t *place)
+bound_find(kvroute_ctx_t *ctx, int64_t now, uint64_t *worker, ngx_uint_t *place)
 {
 	int error = KVR_EBUSY, i;
 
@@ -147,9 +145,9 @@ bound_find(ngx_http_kvroute_ctx_t *ctx, int64_t now, uint64_t *worker,
 }
 
 bool
-ngx_http_kvroute_session_find(ngx_http_kvroute_ctx_t *ctx, int64_t now)
+kvroute_session_find(kvroute_ctx_t *ctx, int64_t now)
 {
-	ngx_http_kvroute_srv_conf_t *up = ctx->up;
+	kvroute_srv_conf_t *up = ctx->up;
 	ngx_uint_t i = up->fleet.n_known;
 	uint64_t worker = 0;
 	int error;
@@ -162,7 +160,7 @@ ngx_http_kvroute_session_find(ngx_http_kvroute_ctx_t *ctx, int64_t now)
 	    i < up->fleet.n_known && (up->fleet.known[i].usable ||
 	    up->fleet.known[i].spared), &ctx->book.affinity);
 	if (ctx->book.reason == REASON_STATE_BUSY)
-		ngx_http_kvroute_session_busy(ctx, i);
+		kvroute_session_busy(ctx, i);
 	else
 		ctx->book.worker = ctx->book.reason == REASON_AFFINITY ? worker
 		    : 0;
@@ -176,7 +174,7 @@ ngx_http_kvroute_session_find(ngx_http_kvroute_ctx_t *ctx, int64_t now)
 }
 
 void
-ngx_http_kvroute_session_count(ngx_http_kvroute_ctx_t *ctx)
+kvroute_session_count(kvroute_ctx_t *ctx)
 {
 	kept_count(ctx->up->fleet.shared, ctx->book.affinity, ctx->bound_held);
 }
@@ -185,18 +183,17 @@ ngx_http_kvroute_session_count(ngx_http_kvroute_ctx_t *ctx)
 
 /* False: it is not. */
 static bool
-state_bind(ngx_http_kvroute_ctx_t *ctx, uint64_t digest, bool ends)
+state_bind(kvroute_ctx_t *ctx, uint64_t digest, bool ends)
 {
-	ngx_http_kvroute_loc_conf_t *loc = ngx_http_kvroute_loc(ctx->request);
+	kvroute_loc_conf_t *loc = kvroute_loc(ctx->request);
 
-	return kept_bind(&ctx->up->writes, digest,
-	    ngx_http_kvroute_taken_worker(ctx, digest),
-	    loc->responses_ttl, ends, kvr_clock_now());
+	return kept_bind(&ctx->up->writes, digest, kvroute_taken_worker(ctx,
+	    digest), loc->responses_ttl, ends, kvr_clock_now());
 }
 
 /* The response it continues is there, or the engine would have refused it. */
 void
-ngx_http_kvroute_session_accepted(ngx_http_kvroute_ctx_t *ctx)
+kvroute_session_accepted(kvroute_ctx_t *ctx)
 {
 	if (ctx->keeps.state != 0)
 		(void)state_bind(ctx, ctx->keeps.state, ctx->keeps.ends);
@@ -204,7 +201,7 @@ ngx_http_kvroute_session_accepted(ngx_http_kvroute_ctx_t *ctx)
 
 /* Before these bytes reach the client: its next request may come at once. */
 void
-ngx_http_kvroute_session_answered(ngx_http_kvroute_ctx_t *ctx)
+kvroute_session_answered(kvroute_ctx_t *ctx)
 {
 	uint64_t digest;
 

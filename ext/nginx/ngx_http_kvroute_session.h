@@ -8,18 +8,18 @@
 #include "ngx_http_kvroute_conf.h"
 
 /* Once the body is read. */
-void ngx_http_kvroute_session_read(ngx_http_kvroute_ctx_t *ctx);
+void kvroute_session_read(kvroute_ctx_t *ctx);
 /*
  * Does the request need state that is somewhere? If so, ctx->worker is that
  * worker; or it is 0 and ctx->reason has the cause: lost, or busy.
  */
-bool ngx_http_kvroute_session_find(ngx_http_kvroute_ctx_t *ctx, int64_t now);
+bool kvroute_session_find(kvroute_ctx_t *ctx, int64_t now);
 /* It is at peer i, n_known: that is not known, but cannot be had now. */
-void ngx_http_kvroute_session_busy(ngx_http_kvroute_ctx_t *ctx, ngx_uint_t i);
-void ngx_http_kvroute_session_count(ngx_http_kvroute_ctx_t *ctx);
+void kvroute_session_busy(kvroute_ctx_t *ctx, ngx_uint_t i);
+void kvroute_session_count(kvroute_ctx_t *ctx);
 /* The status is 2xx. */
-void ngx_http_kvroute_session_accepted(ngx_http_kvroute_ctx_t *ctx);
+void kvroute_session_accepted(kvroute_ctx_t *ctx);
 /* ctx->answer has read more. */
-void ngx_http_kvroute_session_answered(ngx_http_kvroute_ctx_t *ctx);
+void kvroute_session_answered(kvroute_ctx_t *ctx);
 
 #endif

@@ -21,9 +21,9 @@ share_read(const ngx_str_t *text)
 }
 
 char *
-ngx_http_kvroute_share_command(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+kvroute_share_command(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
-	ngx_http_kvroute_loc_conf_t *loc = conf;
+	kvroute_loc_conf_t *loc = conf;
 	char *wrong = ngx_http_set_complex_value_slot(cf, cmd, conf);
 
 	if (wrong != NGX_CONF_OK || loc->share->lengths != NULL)
@@ -38,12 +38,12 @@ ngx_http_kvroute_share_command(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
  * that to its locations: one of them at least must know it.
  */
 char *
-ngx_http_kvroute_share_merge(ngx_conf_t *cf, ngx_http_kvroute_loc_conf_t *loc,
-    ngx_http_kvroute_loc_conf_t *of)
+kvroute_share_merge(ngx_conf_t *cf, kvroute_loc_conf_t *loc,
+    kvroute_loc_conf_t *of)
 {
 	ngx_http_core_loc_conf_t *core = ngx_http_conf_get_module_loc_conf(cf,
 	    ngx_http_core_module);
-	ngx_http_kvroute_main_conf_t *main = ngx_http_kvroute_main(cf);
+	kvroute_main_conf_t *main = kvroute_main(cf);
 	bool own = loc->share != NULL;
 
 	if (!own)
@@ -57,15 +57,15 @@ ngx_http_kvroute_share_merge(ngx_conf_t *cf, ngx_http_kvroute_loc_conf_t *loc,
 }
 
 char *
-ngx_http_kvroute_share_check(const ngx_http_kvroute_main_conf_t *main)
+kvroute_share_check(const kvroute_main_conf_t *main)
 {
 	return main->shared && !main->scoped ? unscoped : NULL;
 }
 
 uint32_t
-ngx_http_kvroute_share_of(ngx_http_kvroute_ctx_t *ctx)
+kvroute_share_of(kvroute_ctx_t *ctx)
 {
-	ngx_http_kvroute_loc_conf_t *loc = ngx_http_kvroute_loc(ctx->request);
+	kvroute_loc_conf_t *loc = kvroute_loc(ctx->request);
 	ngx_str_t text = ngx_null_string;
 	uint32_t share;
 
@@ -78,7 +78,7 @@ ngx_http_kvroute_share_of(ngx_http_kvroute_ctx_t *ctx)
 	share = share_read(&text);
 	if (share > 0)
 		return share;
-	text = ngx_http_kvroute_printable(ctx->request->pool, &text);
+	text = kvroute_printable(ctx->request->pool, &text);
 	ngx_log_error(NGX_LOG_WARN, ctx->request->connection->log, 0,
 	    "kvroute_share is \"%V\", no number from 1 to 10000: 100 is used",
 	    &text);

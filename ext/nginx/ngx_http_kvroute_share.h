@@ -5,13 +5,12 @@
 
 #include "ngx_http_kvroute_conf.h"
 
-char *ngx_http_kvroute_share_command(ngx_conf_t *cf, ngx_command_t *cmd,
-    void *conf);
+char *kvroute_share_command(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 /* These two return NULL, or the missing line: here, and at last. */
-char *ngx_http_kvroute_share_merge(ngx_conf_t *cf,
-    ngx_http_kvroute_loc_conf_t *loc, ngx_http_kvroute_loc_conf_t *of);
-char *ngx_http_kvroute_share_check(const ngx_http_kvroute_main_conf_t *main);
+char *kvroute_share_merge(ngx_conf_t *cf,
+    kvroute_loc_conf_t *loc, kvroute_loc_conf_t *of);
+char *kvroute_share_check(const kvroute_main_conf_t *main);
 /* For struct kvr_request; 0: the index is not shared. */
-uint32_t ngx_http_kvroute_share_of(ngx_http_kvroute_ctx_t *ctx);
+uint32_t kvroute_share_of(kvroute_ctx_t *ctx);
 
 #endif

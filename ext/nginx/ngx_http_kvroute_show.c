@@ -32,12 +32,12 @@ static const unsigned char page[] = {
 
 static void
 upstream_describe(struct status_upstream *to, struct counters *counters,
-    const ngx_http_kvroute_srv_conf_t *up)
+    const kvroute_srv_conf_t *up)
 {
 	static const char *const shadows[] = {
-		[NGX_HTTP_KVROUTE_CHOOSE] = NULL,
-		[NGX_HTTP_KVROUTE_LEAST_CONN] = "least_conn",
-		[NGX_HTTP_KVROUTE_ROUND_ROBIN] = "round_robin"
+		[KVROUTE_CHOOSE] = NULL,
+		[KVROUTE_LEAST_CONN] = "least_conn",
+		[KVROUTE_ROUND_ROBIN] = "round_robin"
 	};
 
 	to->name = (const char *)up->upstream->host.data;
@@ -63,16 +63,16 @@ upstream_describe(struct status_upstream *to, struct counters *counters,
  * are without one.
  */
 static void
-peers_look(ngx_http_kvroute_srv_conf_t *up, ngx_log_t *log)
+peers_look(kvroute_srv_conf_t *up, ngx_log_t *log)
 {
-	ngx_http_kvroute_peers_follow(up, log);
+	kvroute_peers_follow(up, log);
 	if (up->fleet.kvr != NULL)
-		ngx_http_kvroute_peers_leave(up, log);
+		kvroute_peers_leave(up, log);
 }
 
 /* false: no memory. */
 static bool
-left_list(ngx_pool_t *pool, const ngx_http_kvroute_srv_conf_t *up,
+left_list(ngx_pool_t *pool, const kvroute_srv_conf_t *up,
     struct status_upstream *to)
 {
 	uint64_t *ids = ngx_palloc(pool,
@@ -169,7 +169,7 @@ status_send(ngx_http_request_t *r, kvroute_write_pt *write, const char *type)
 	kvroute_reply_begin(&o, r);
 	write(&s, &o.writer);
 	if (all.n > 0)
-		(void)ngx_http_kvroute_spent(all.at[0], began);
+		(void)kvroute_spent(all.at[0], began);
 	return kvroute_reply_send(&o, NGX_HTTP_OK, type);
 }
 
@@ -203,7 +203,7 @@ kvroute_page_show(ngx_http_request_t *r)
 /*
  * Reads the body that status_explain describes.
  *
- * It is read as any other body, by ngx_http_kvroute_body_read, for the path in
+ * It is read as any other body, by kvroute_body_read, for the path in
  * ?uri=, but with a copy of the upstream that counts nothing. kvroute_model and
  * kvroute_scope are those of the status location.
  */
@@ -211,8 +211,8 @@ kvroute_page_show(ngx_http_request_t *r)
 /* ------------------------------------------------------------ the body --- */
 
 typedef struct {
-	ngx_http_kvroute_srv_conf_t up; /* a copy */
-	ngx_http_kvroute_ctx_t ctx;
+	kvroute_srv_conf_t up; /* a copy */
+	kvroute_ctx_t ctx;
 	ngx_str_t model;                /* as the scope has it */
 	struct kvr_prompt_info info;
 } question_t;
@@ -221,9 +221,9 @@ typedef struct {
 static void
 body_look(question_t *q)
 {
-	ngx_http_kvroute_loc_conf_t *loc = ngx_http_kvroute_loc(q->ctx.request);
+	kvroute_loc_conf_t *loc = kvroute_loc(q->ctx.request);
 
-	ngx_http_kvroute_body_read(&q->ctx);
+	kvroute_body_read(&q->ctx);
 	q->model = q->ctx.model;
 	if (q->ctx.opinion != REASON_COST)
 		return;
@@ -236,7 +236,7 @@ body_look(question_t *q)
 
 /* The ctx is removed again: this response is not an engine's. */
 static question_t *
-question_make(ngx_http_request_t *r, ngx_http_kvroute_srv_conf_t *up)
+question_make(ngx_http_request_t *r, kvroute_srv_conf_t *up)
 {
 	question_t *q = ngx_pcalloc(r->pool, sizeof(*q));
 	ngx_str_t uri = kvroute_argument(r, "uri");
@@ -262,7 +262,7 @@ question_make(ngx_http_request_t *r, ngx_http_kvroute_srv_conf_t *up)
 static struct explain
 explain_of(question_t *q)
 {
-	ngx_http_kvroute_reader_t *reader = q->ctx.reader;
+	kvroute_reader_t *reader = q->ctx.reader;
 	const ngx_str_t *host = &q->up.upstream->host;
 	struct explain e = {
 		.upstream = (const char *)host->data,
@@ -286,7 +286,7 @@ explain_of(question_t *q)
 static ngx_int_t
 explain_send(ngx_http_request_t *r)
 {
-	ngx_http_kvroute_srv_conf_t *up;
+	kvroute_srv_conf_t *up;
 	kvroute_reply_t o;
 	struct explain e;
 	question_t *q;
@@ -311,7 +311,7 @@ body_came(ngx_http_request_t *r)
 }
 
 ngx_int_t
-ngx_http_kvroute_explain_handler(ngx_http_request_t *r)
+kvroute_explain_handler(ngx_http_request_t *r)
 {
 	ngx_int_t rc = ngx_http_read_client_request_body(r, body_came);
 

@@ -12,6 +12,6 @@ ngx_int_t kvroute_state_show(ngx_http_request_t *r);
 ngx_int_t kvroute_metrics_show(ngx_http_request_t *r);
 ngx_int_t kvroute_page_show(ngx_http_request_t *r);
 
-ngx_int_t ngx_http_kvroute_explain_handler(ngx_http_request_t *r);
+ngx_int_t kvroute_explain_handler(ngx_http_request_t *r);
 
 #endif

@@ -100,13 +100,13 @@ order_read(ngx_http_request_t *r)
 	ngx_str_t worker = kvroute_argument(r, "worker"), name;
 	ngx_str_t action = kvroute_argument(r, "action");
 	enum order what = order_named((char *)action.data, action.len);
-	ngx_http_kvroute_srv_conf_t *up;
+	kvroute_srv_conf_t *up;
 	struct kvr_worker facts;
 	ngx_int_t answer;
 	int error;
 
 	if (!is_local(r->connection->sockaddr) ||
-	    ngx_http_kvroute_header(r, "Origin") != NULL)
+	    kvroute_header(r, "Origin") != NULL)
 		return kvroute_reply_error(r, NGX_HTTP_FORBIDDEN,
 		    "orders are accepted from this machine only, from no page");
 	if (what == ORDER_NONE)
@@ -118,13 +118,13 @@ order_read(ngx_http_request_t *r)
 	up = kvroute_upstream(r, &answer);
 	if (up == NULL)
 		return answer;
-	name = ngx_http_kvroute_printable(r->pool, &worker);
+	name = kvroute_printable(r->pool, &worker);
 	ngx_log_error(NGX_LOG_NOTICE, r->connection->log, 0,
 	    "kvroute: %V worker \"%V\" of upstream \"%V\"", &action, &name,
 	    &up->upstream->host);
 	error = order_obey(&up->fleet, what, (char *)worker.data, worker.len,
 	    kvr_clock_now(), &facts);
-	ngx_http_kvroute_stale_book(up);
+	kvroute_stale_book(up);
 	return order_answer(r, &worker, error, &facts);
 }
 
@@ -151,7 +151,7 @@ no_path(ngx_http_request_t *r)
 static bool
 takes_html(ngx_http_request_t *r)
 {
-	ngx_table_elt_t *accept = ngx_http_kvroute_header(r, "Accept");
+	ngx_table_elt_t *accept = kvroute_header(r, "Accept");
 
 	return accept != NULL && accept->value.len > 0 &&
 	    ngx_strlcasestrn(accept->value.data, accept->value.data +
@@ -170,25 +170,25 @@ path_show(ngx_http_request_t *r, ngx_str_t *rest)
 	else if (format.len == 0)
 		return takes_html(r) ? kvroute_page_show(r) :
 		    kvroute_metrics_show(r);
-	if (ngx_http_kvroute_word_is(&format, "json"))
+	if (kvroute_word_is(&format, "json"))
 		return kvroute_state_show(r);
-	if (rest->len == 0 && ngx_http_kvroute_word_is(&format, "html"))
+	if (rest->len == 0 && kvroute_word_is(&format, "html"))
 		return kvroute_page_show(r);
-	if (ngx_http_kvroute_word_is(&format, rest->len > 0 ? "metrics" : "prometheus"))
+	if (kvroute_word_is(&format, rest->len > 0 ? "metrics" : "prometheus"))
 		return kvroute_metrics_show(r);
 	return rest->len > 0 ? no_path(r) : kvroute_reply_error(r,
 	    NGX_HTTP_BAD_REQUEST, "format= must be html, json or prometheus");
 }
 
 ngx_int_t
-ngx_http_kvroute_status_handler(ngx_http_request_t *r)
+kvroute_status_handler(ngx_http_request_t *r)
 {
 	ngx_str_t rest = rest_of_path(r);
-	bool explain = ngx_http_kvroute_word_is(&rest, "explain");
+	bool explain = kvroute_word_is(&rest, "explain");
 	ngx_int_t rc;
 
 	if (explain && r->method == NGX_HTTP_POST)
-		return ngx_http_kvroute_explain_handler(r);
+		return kvroute_explain_handler(r);
 	rc = ngx_http_discard_request_body(r);
 	if (rc != NGX_OK)
 		return rc;

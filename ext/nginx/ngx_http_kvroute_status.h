@@ -5,6 +5,6 @@
 
 #include "ngx_http_kvroute_conf.h"
 
-ngx_int_t ngx_http_kvroute_status_handler(ngx_http_request_t *r);
+ngx_int_t kvroute_status_handler(ngx_http_request_t *r);
 
 #endif

@@ -29,7 +29,7 @@ words_of(ngx_uint_t peers)
 
 /* Once nginx has taken it back, a peer may be freed. */
 static void
-name_keep(ngx_http_kvroute_ctx_t *ctx)
+name_keep(kvroute_ctx_t *ctx)
 {
 	const ngx_str_t *name = &ctx->rrp.current->name;
 	ngx_str_t *copy = ngx_array_push(&ctx->taken);
@@ -43,8 +43,7 @@ name_keep(ngx_http_kvroute_ctx_t *ctx)
 }
 
 ngx_int_t
-ngx_http_kvroute_stock_get(ngx_http_kvroute_ctx_t *ctx,
-    ngx_peer_connection_t *pc)
+kvroute_stock_get(kvroute_ctx_t *ctx, ngx_peer_connection_t *pc)
 {
 	ngx_int_t rc = ngx_http_upstream_get_round_robin_peer(pc, &ctx->rrp);
 
@@ -58,9 +57,9 @@ ngx_http_kvroute_stock_get(ngx_http_kvroute_ctx_t *ctx,
  * others than at the latest try. A spare word: the backups may be more by now.
  */
 bool
-ngx_http_kvroute_tried_fit(ngx_http_kvroute_ctx_t *ctx)
+kvroute_tried_fit(kvroute_ctx_t *ctx)
 {
-	ngx_http_kvroute_srv_conf_t *up = ctx->up;
+	kvroute_srv_conf_t *up = ctx->up;
 	const ngx_str_t *names = ctx->taken.elts;
 	ngx_uint_t words = words_of(up->fleet.n_known) + 1, i, at;
 	uintptr_t *place = ctx->rrp.tried;
@@ -73,13 +72,13 @@ ngx_http_kvroute_tried_fit(ngx_http_kvroute_ctx_t *ctx)
 		ctx->words = words;
 		ctx->tried = place + words;
 	}
-	if (!ngx_http_kvroute_queue_make(ctx, ctx->words * sizeof(uintptr_t)))
+	if (!kvroute_queue_make(ctx, ctx->words * sizeof(uintptr_t)))
 		return false;
 	ngx_memzero(place, ctx->words * sizeof(uintptr_t));
 	ctx->rrp.tried = place;
 	ctx->rrp.peers = up->upstream->peer.data;
 	ctx->generation = up->follow.generation;
-#if (NGX_HTTP_KVROUTE_RESOLVE)
+#if (KVROUTE_RESOLVE)
 	ctx->rrp.config = up->follow.generation;
 #endif
 	for (i = 0; i < ctx->taken.nelts; i++) {
@@ -93,7 +92,7 @@ ngx_http_kvroute_tried_fit(ngx_http_kvroute_ctx_t *ctx)
 
 /* Switches to the backups when no first peer is left; never back. */
 static void
-backups_use(ngx_http_kvroute_ctx_t *ctx)
+backups_use(kvroute_ctx_t *ctx)
 {
 	ngx_uint_t i;
 
@@ -108,8 +107,7 @@ backups_use(ngx_http_kvroute_ctx_t *ctx)
  * NGX_BUSY: it became unusable meanwhile.
  */
 ngx_int_t
-ngx_http_kvroute_take(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc,
-    ngx_uint_t i)
+kvroute_take(kvroute_ctx_t *ctx, ngx_peer_connection_t *pc, ngx_uint_t i)
 {
 	struct known *known = &ctx->up->fleet.known[i];
 	ngx_http_upstream_rr_peers_t *peers;
@@ -126,7 +124,7 @@ ngx_http_kvroute_take(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc,
 	ngx_memcpy(ctx->tried, ctx->rrp.tried, bytes);
 	ngx_memset(ctx->rrp.tried, 0xff, bytes);
 	ctx->rrp.tried[i / WORD] &= ~((uintptr_t)1 << (i % WORD));
-	rc = ngx_http_kvroute_stock_get(ctx, pc);
+	rc = kvroute_stock_get(ctx, pc);
 	/* If that peer was not available, a backup may have been found. */
 	if (ctx->rrp.peers != peers && rc == NGX_OK)
 		return rc;
@@ -139,28 +137,26 @@ ngx_http_kvroute_take(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc,
 
 /* As the stock method does when no peer is left. */
 ngx_int_t
-ngx_http_kvroute_take_none(ngx_http_kvroute_ctx_t *ctx,
-    ngx_peer_connection_t *pc)
+kvroute_take_none(kvroute_ctx_t *ctx, ngx_peer_connection_t *pc)
 {
 	pc->name = ctx->rrp.peers->name;
 	return NGX_BUSY;
 }
 
 ngx_int_t
-ngx_http_kvroute_take_least(ngx_http_kvroute_ctx_t *ctx,
-    ngx_peer_connection_t *pc)
+kvroute_take_least(kvroute_ctx_t *ctx, ngx_peer_connection_t *pc)
 {
 	ngx_uint_t i;
 	ngx_int_t rc;
 
 	while ((i = least_loaded(&ctx->up->fleet)) < ctx->up->fleet.n_known) {
-		rc = ngx_http_kvroute_take(ctx, pc, i);
+		rc = kvroute_take(ctx, pc, i);
 		if (rc != NGX_BUSY)
 			return rc;
 	}
 	if (waits_full(&ctx->up->fleet))
-		return ngx_http_kvroute_take_none(ctx, pc);
+		return kvroute_take_none(ctx, pc);
 	/* None: the stock method handles that. */
 	ngx_memset(ctx->rrp.tried, 0xff, ctx->words * sizeof(uintptr_t));
-	return ngx_http_kvroute_stock_get(ctx, pc);
+	return kvroute_stock_get(ctx, pc);
 }

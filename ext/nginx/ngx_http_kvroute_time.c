@@ -28,7 +28,7 @@
 static struct {
 	ngx_event_t over;       /* at the end of this turn */
 	ngx_connection_t none;  /* nginx's debug log wants one */
-	ngx_http_kvroute_srv_conf_t *up; /* that spent last */
+	kvroute_srv_conf_t *up; /* that spent last */
 	uint64_t ns;
 } turn;
 
@@ -42,7 +42,7 @@ turn_over(ngx_event_t *event)
 }
 
 void
-ngx_http_kvroute_time_begin(ngx_cycle_t *cycle)
+kvroute_time_begin(ngx_cycle_t *cycle)
 {
 	ngx_memzero(&turn, sizeof(turn));
 	turn.none.fd = (ngx_socket_t)-1;
@@ -52,7 +52,7 @@ ngx_http_kvroute_time_begin(ngx_cycle_t *cycle)
 }
 
 uint64_t
-ngx_http_kvroute_spent(ngx_http_kvroute_srv_conf_t *up, int64_t began)
+kvroute_spent(kvroute_srv_conf_t *up, int64_t began)
 {
 	int64_t ns = kvr_clock_now() - began;
 
@@ -76,7 +76,7 @@ elapsed_ms(ngx_http_request_t *r)
 }
 
 void
-ngx_http_kvroute_first_timed(ngx_http_kvroute_ctx_t *ctx)
+kvroute_first_timed(kvroute_ctx_t *ctx)
 {
 	ctx->first_ms = elapsed_ms(ctx->request);
 	shared_time(ctx->up->fleet.shared, HISTOGRAM_FIRST,
@@ -84,7 +84,7 @@ ngx_http_kvroute_first_timed(ngx_http_kvroute_ctx_t *ctx)
 }
 
 void
-ngx_http_kvroute_request_timed(ngx_http_kvroute_ctx_t *ctx)
+kvroute_request_timed(kvroute_ctx_t *ctx)
 {
 	/* A subrequest ends when its request does, whatever it took. */
 	if (ctx->request == ctx->request->main)

@@ -5,13 +5,12 @@
 
 #include "ngx_http_kvroute_conf.h"
 
-void ngx_http_kvroute_time_begin(ngx_cycle_t *cycle);
+void kvroute_time_begin(ngx_cycle_t *cycle);
 /* Since `began`, which this turn of the loop spends in the module. */
-uint64_t ngx_http_kvroute_spent(ngx_http_kvroute_srv_conf_t *up,
-    int64_t began);
+uint64_t kvroute_spent(kvroute_srv_conf_t *up, int64_t began);
 /* The first token has come. */
-void ngx_http_kvroute_first_timed(ngx_http_kvroute_ctx_t *ctx);
+void kvroute_first_timed(kvroute_ctx_t *ctx);
 /* The request is over. */
-void ngx_http_kvroute_request_timed(ngx_http_kvroute_ctx_t *ctx);
+void kvroute_request_timed(kvroute_ctx_t *ctx);
 
 #endif

@@ -15,11 +15,11 @@
 /* ------------------------------------------------------------ directive --- */
 
 char *
-ngx_http_kvroute_trace_set(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+kvroute_trace_set(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
-	ngx_http_kvroute_loc_conf_t *loc = conf;
+	kvroute_loc_conf_t *loc = conf;
 	ngx_str_t *args = cf->args->elts;
-	ngx_http_kvroute_trace_t *trace;
+	kvroute_trace_t *trace;
 	char *wrong;
 
 	if (loc->trace != NGX_CONF_UNSET_PTR)
@@ -31,9 +31,9 @@ ngx_http_kvroute_trace_set(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 	trace = ngx_pcalloc(cf->pool, sizeof(*trace));
 	if (trace == NULL)
 		return NGX_CONF_ERROR;
-	ngx_http_kvroute_param_defaults("kvroute_trace", trace);
+	kvroute_param_defaults("kvroute_trace", trace);
 	if (cf->args->nelts == 3) {
-		wrong = ngx_http_kvroute_param_read(cf, &args[2], trace);
+		wrong = kvroute_param_read(cf, &args[2], trace);
 		if (wrong != NGX_CONF_OK)
 			return wrong;
 	}
@@ -48,9 +48,9 @@ ngx_http_kvroute_trace_set(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 /* ----------------------------------------------------------------- keep --- */
 
 void
-ngx_http_kvroute_trace_keep(ngx_http_kvroute_ctx_t *ctx)
+kvroute_trace_keep(kvroute_ctx_t *ctx)
 {
-	ngx_http_kvroute_loc_conf_t *loc = ngx_http_kvroute_loc(ctx->request);
+	kvroute_loc_conf_t *loc = kvroute_loc(ctx->request);
 
 	if (loc->trace != NULL)
 		trace_line_keep(&ctx->trace, ctx->reader->prompt,
@@ -63,8 +63,8 @@ ngx_http_kvroute_trace_keep(ngx_http_kvroute_ctx_t *ctx)
 static ngx_int_t
 log_handler(ngx_http_request_t *r)
 {
-	ngx_http_kvroute_loc_conf_t *loc = ngx_http_kvroute_loc(r);
-	ngx_http_kvroute_ctx_t *ctx = ngx_http_kvroute_ctx(r);
+	kvroute_loc_conf_t *loc = kvroute_loc(r);
+	kvroute_ctx_t *ctx = kvroute_ctx(r);
 	ngx_str_t name;
 	char *line;
 	size_t n;
@@ -72,7 +72,7 @@ log_handler(ngx_http_request_t *r)
 	if (ctx == NULL || ctx->trace.ids == NULL || loc->trace == NULL ||
 	    loc->trace->file->fd == NGX_INVALID_FILE)
 		return NGX_OK;
-	name = ngx_http_kvroute_worker_name(ctx);
+	name = kvroute_worker_name(ctx);
 	line = trace_line_write(&ctx->trace, &ctx->book.decision,
 	    &ctx->passing.report, (char *)name.data, name.len, ctx->rank, &n);
 	if (line == NULL)
@@ -85,7 +85,7 @@ log_handler(ngx_http_request_t *r)
 }
 
 ngx_int_t
-ngx_http_kvroute_trace_add(ngx_conf_t *cf)
+kvroute_trace_add(ngx_conf_t *cf)
 {
 	ngx_http_core_main_conf_t *core = ngx_http_conf_get_module_main_conf(cf,
 	    ngx_http_core_module);

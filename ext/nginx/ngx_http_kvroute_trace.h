@@ -5,15 +5,14 @@
 
 #include "ngx_http_kvroute_conf.h"
 
-struct ngx_http_kvroute_trace_s {
+struct kvroute_trace_s {
 	ngx_open_file_t *file;
 	uint32_t sample;        /* millionths of the requests */
 };
 
-char *ngx_http_kvroute_trace_set(ngx_conf_t *cf, ngx_command_t *cmd,
-    void *conf);
-ngx_int_t ngx_http_kvroute_trace_add(ngx_conf_t *cf);
+char *kvroute_trace_set(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+ngx_int_t kvroute_trace_add(ngx_conf_t *cf);
 /* If this request is in the sample, keeps the fields of its line. */
-void ngx_http_kvroute_trace_keep(ngx_http_kvroute_ctx_t *ctx);
+void kvroute_trace_keep(kvroute_ctx_t *ctx);
 
 #endif

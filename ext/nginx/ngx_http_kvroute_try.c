@@ -13,7 +13,7 @@
 /* ---------------------------------------------------------------- peers --- */
 
 bool
-ngx_http_kvroute_is_alive(const ngx_http_upstream_rr_peer_t *peer, time_t now)
+kvroute_is_alive(const ngx_http_upstream_rr_peer_t *peer, time_t now)
 {
 	return !peer->down && !(peer->max_fails &&
 	    peer->fails >= peer->max_fails &&
@@ -21,13 +21,13 @@ ngx_http_kvroute_is_alive(const ngx_http_upstream_rr_peer_t *peer, time_t now)
 }
 
 bool
-ngx_http_kvroute_is_full(const ngx_http_upstream_rr_peer_t *peer)
+kvroute_is_full(const ngx_http_upstream_rr_peer_t *peer)
 {
 	return peer->max_conns && peer->conns >= peer->max_conns;
 }
 
 static ngx_uint_t
-connections_of(ngx_http_kvroute_srv_conf_t *up, size_t i)
+connections_of(kvroute_srv_conf_t *up, size_t i)
 {
 	ngx_http_upstream_rr_peers_t *peers = up->upstream->peer.data;
 	ngx_http_upstream_rr_peer_t *peer;
@@ -45,7 +45,7 @@ connections_of(ngx_http_kvroute_srv_conf_t *up, size_t i)
 }
 
 void
-ngx_http_kvroute_stale_book(ngx_http_kvroute_srv_conf_t *up)
+kvroute_stale_book(kvroute_srv_conf_t *up)
 {
 	size_t place = 0, i = stale_next(&up->fleet, &place, 0);
 
@@ -56,7 +56,7 @@ ngx_http_kvroute_stale_book(ngx_http_kvroute_srv_conf_t *up)
 }
 
 ngx_str_t
-ngx_http_kvroute_taken_name(const ngx_http_kvroute_ctx_t *ctx)
+kvroute_taken_name(const kvroute_ctx_t *ctx)
 {
 	const ngx_str_t *names = ctx->taken.elts;
 	ngx_str_t none = ngx_null_string;
@@ -65,7 +65,7 @@ ngx_http_kvroute_taken_name(const ngx_http_kvroute_ctx_t *ctx)
 }
 
 bool
-ngx_http_kvroute_has_tried(const ngx_http_kvroute_ctx_t *ctx, ngx_uint_t i)
+kvroute_has_tried(const kvroute_ctx_t *ctx, ngx_uint_t i)
 {
 	const ngx_str_t *names = ctx->taken.elts;
 	ngx_uint_t n;
@@ -80,9 +80,9 @@ ngx_http_kvroute_has_tried(const ngx_http_kvroute_ctx_t *ctx, ngx_uint_t i)
 
 /* The position in fleet.known; n_known: not there. */
 ngx_uint_t
-ngx_http_kvroute_taken_peer(ngx_http_kvroute_ctx_t *ctx)
+kvroute_taken_peer(kvroute_ctx_t *ctx)
 {
-	ngx_str_t name = ngx_http_kvroute_taken_name(ctx);
+	ngx_str_t name = kvroute_taken_name(ctx);
 
 	return known_find(&ctx->up->fleet, name.data, name.len,
 	    ctx->up->fleet.n_known);
@@ -92,16 +92,16 @@ ngx_http_kvroute_taken_peer(ngx_http_kvroute_ctx_t *ctx)
  * The engine alone has the rank, of several; but each rank reaches its state.
  */
 uint64_t
-ngx_http_kvroute_taken_worker(ngx_http_kvroute_ctx_t *ctx, uint64_t draw)
+kvroute_taken_worker(kvroute_ctx_t *ctx, uint64_t draw)
 {
 	const struct known *known;
 	uint64_t id = 0;
 	ngx_uint_t i;
 	uint32_t n;
 
-	if (ctx->book.worker != 0 && ctx->up->shadow == NGX_HTTP_KVROUTE_CHOOSE)
+	if (ctx->book.worker != 0 && ctx->up->shadow == KVROUTE_CHOOSE)
 		return ctx->book.worker;
-	i = ngx_http_kvroute_taken_peer(ctx);
+	i = kvroute_taken_peer(ctx);
 	if (i == ctx->up->fleet.n_known)
 		return 0;
 	known = &ctx->up->fleet.known[i];
@@ -112,7 +112,7 @@ ngx_http_kvroute_taken_worker(ngx_http_kvroute_ctx_t *ctx, uint64_t draw)
 
 /* In shadow mode this is not the worker that was used. */
 ngx_str_t
-ngx_http_kvroute_worker_name(ngx_http_kvroute_ctx_t *ctx)
+kvroute_worker_name(kvroute_ctx_t *ctx)
 {
 	struct known *known = ctx->up->fleet.known;
 	ngx_str_t name = ngx_null_string;
@@ -121,8 +121,8 @@ ngx_http_kvroute_worker_name(ngx_http_kvroute_ctx_t *ctx)
 
 	if (ctx->book.worker == 0)
 		return name;
-	if (ctx->up->shadow == NGX_HTTP_KVROUTE_CHOOSE)
-		return ngx_http_kvroute_taken_name(ctx);
+	if (ctx->up->shadow == KVROUTE_CHOOSE)
+		return kvroute_taken_name(ctx);
 	i = known_of_worker(&ctx->up->fleet, ctx->book.worker, &rank);
 	if (i < ctx->up->fleet.n_known) {
 		name.data = (u_char *)known[i].name;
@@ -134,12 +134,11 @@ ngx_http_kvroute_worker_name(ngx_http_kvroute_ctx_t *ctx)
 static bool
 is_usable(const ngx_http_upstream_rr_peer_t *peer, time_t now)
 {
-	return ngx_http_kvroute_is_alive(peer, now) &&
-	    !ngx_http_kvroute_is_full(peer);
+	return kvroute_is_alive(peer, now) && !kvroute_is_full(peer);
 }
 
 bool
-ngx_http_kvroute_another_usable(ngx_http_kvroute_ctx_t *ctx)
+kvroute_another_usable(kvroute_ctx_t *ctx)
 {
 	ngx_http_upstream_rr_peers_t *peers = ctx->rrp.peers;
 	ngx_http_upstream_rr_peer_t *peer;
@@ -164,7 +163,7 @@ enum { DIGEST_BYTES = 4096 }; /* of each buffer of a body */
 
 /* By the blocks of the prompt and its length. */
 void
-ngx_http_kvroute_prompt_digest(ngx_http_kvroute_ctx_t *ctx)
+kvroute_prompt_digest(kvroute_ctx_t *ctx)
 {
 	struct kvr_prompt_info info = { .size = sizeof(info) };
 	uint64_t local, sequence, of[2];
@@ -182,7 +181,7 @@ ngx_http_kvroute_prompt_digest(ngx_http_kvroute_ctx_t *ctx)
 
 /* For a short prompt the digest is that of its body. */
 uint64_t
-ngx_http_kvroute_digest_of(const ngx_http_kvroute_ctx_t *ctx)
+kvroute_digest_of(const kvroute_ctx_t *ctx)
 {
 	ngx_http_request_body_t *body = ctx->request->request_body;
 	ngx_chain_t *cl = body == NULL ? NULL : body->bufs;
@@ -203,10 +202,10 @@ ngx_http_kvroute_digest_of(const ngx_http_kvroute_ctx_t *ctx)
 
 /* The address, as far as a client cannot choose it, and the tenant. */
 uint64_t
-ngx_http_kvroute_client_of(const ngx_http_kvroute_ctx_t *ctx)
+kvroute_client_of(const kvroute_ctx_t *ctx)
 {
 	ngx_http_request_t *r = ctx->request;
-	ngx_http_kvroute_loc_conf_t *loc = ngx_http_kvroute_loc(r);
+	kvroute_loc_conf_t *loc = kvroute_loc(r);
 	struct sockaddr *from = r->connection->sockaddr;
 	u_char *at = (u_char *)from;
 	size_t n = 0;

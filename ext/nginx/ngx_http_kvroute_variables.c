@@ -69,13 +69,13 @@ borrow(const char *text)
 }
 
 static ngx_str_t
-text_of(ngx_http_kvroute_ctx_t *ctx, enum fact fact)
+text_of(kvroute_ctx_t *ctx, enum fact fact)
 {
 	static const char *const affinities[] = { [KVR_AFFINITY_NONE] = "none",
 	    [KVR_AFFINITY_HIT] = "hit", [KVR_AFFINITY_NEW] = "new",
 	    [KVR_AFFINITY_MOVED] = "moved", [KVR_AFFINITY_GONE] = "gone" };
 
-	return fact == WORKER ? ngx_http_kvroute_worker_name(ctx) :
+	return fact == WORKER ? kvroute_worker_name(ctx) :
 	    fact == PREFILL ? (ngx_str_t){ ctx->book.prefill_length,
 	    (u_char *)ctx->book.prefill_name } :
 	    fact == AFFINITY ? borrow(affinities[ctx->book.affinity]) :
@@ -85,7 +85,7 @@ text_of(ngx_http_kvroute_ctx_t *ctx, enum fact fact)
 static ngx_int_t
 text_get(ngx_http_request_t *r, ngx_http_variable_value_t *v, uintptr_t fact)
 {
-	ngx_http_kvroute_ctx_t *ctx = ngx_http_kvroute_ctx(r);
+	kvroute_ctx_t *ctx = kvroute_ctx(r);
 	ngx_str_t text = ngx_null_string;
 
 	if (ctx != NULL)
@@ -97,14 +97,14 @@ text_get(ngx_http_request_t *r, ngx_http_variable_value_t *v, uintptr_t fact)
 static ngx_str_t
 body_text_of(ngx_http_request_t *r, uintptr_t which)
 {
-	ngx_http_kvroute_ctx_t *ctx = ngx_http_kvroute_ctx(r);
+	kvroute_ctx_t *ctx = kvroute_ctx(r);
 	const ngx_str_t *text = ctx == NULL ? NULL : which == MODEL ?
 	    &ctx->model : &ctx->body_ids[which];
 
 	if (text != NULL && text->len > 0)
 		return *text;
-	return which == MODEL ? ngx_http_kvroute_early_model(r) :
-	    ngx_http_kvroute_early_id(r, which);
+	return which == MODEL ? kvroute_early_model(r) :
+	    kvroute_early_id(r, which);
 }
 
 /* Of the user: whichever of three members clients have for it. */
@@ -127,7 +127,7 @@ body_get(ngx_http_request_t *r, ngx_http_variable_value_t *v, uintptr_t which)
 
 /* False: it is not known. */
 static bool
-number_of(const ngx_http_kvroute_ctx_t *ctx, enum fact fact, uint64_t *n)
+number_of(const kvroute_ctx_t *ctx, enum fact fact, uint64_t *n)
 {
 	const struct kvr_decision *d = &ctx->book.decision;
 
@@ -152,7 +152,7 @@ number_of(const ngx_http_kvroute_ctx_t *ctx, enum fact fact, uint64_t *n)
 static ngx_int_t
 number_get(ngx_http_request_t *r, ngx_http_variable_value_t *v, uintptr_t fact)
 {
-	ngx_http_kvroute_ctx_t *ctx = ngx_http_kvroute_ctx(r);
+	kvroute_ctx_t *ctx = kvroute_ctx(r);
 	u_char *text;
 	uint64_t n;
 
@@ -169,7 +169,7 @@ number_get(ngx_http_request_t *r, ngx_http_variable_value_t *v, uintptr_t fact)
 
 /* In microseconds; false: it is not known. */
 static bool
-time_of(const ngx_http_kvroute_ctx_t *ctx, enum fact fact, uint64_t *us)
+time_of(const kvroute_ctx_t *ctx, enum fact fact, uint64_t *us)
 {
 	*us = fact == TOKEN_TIME ? ctx->passing.token_ns / 1000 :
 	    fact == QUEUE_TIME ? ctx->wait.ns / 1000000 * 1000 :
@@ -182,7 +182,7 @@ time_of(const ngx_http_kvroute_ctx_t *ctx, enum fact fact, uint64_t *us)
 static ngx_int_t
 time_get(ngx_http_request_t *r, ngx_http_variable_value_t *v, uintptr_t fact)
 {
-	ngx_http_kvroute_ctx_t *ctx = ngx_http_kvroute_ctx(r);
+	kvroute_ctx_t *ctx = kvroute_ctx(r);
 	u_char *text, *end;
 	uint64_t us;
 
@@ -230,7 +230,7 @@ static ngx_http_variable_t variables[] = {
 };
 
 ngx_int_t
-ngx_http_kvroute_variables_add(ngx_conf_t *cf)
+kvroute_variables_add(ngx_conf_t *cf)
 {
 	ngx_http_variable_t *of, *v;
 

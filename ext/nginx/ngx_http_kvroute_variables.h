@@ -5,6 +5,6 @@
 
 #include "ngx_http_kvroute_conf.h"
 
-ngx_int_t ngx_http_kvroute_variables_add(ngx_conf_t *cf);
+ngx_int_t kvroute_variables_add(ngx_conf_t *cf);
 
 #endif

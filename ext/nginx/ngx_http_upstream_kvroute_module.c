@@ -36,13 +36,13 @@ enum { BYTES_PER_BINDING = 512, BINDINGS = 16384, BYTES_PER_WORKER = 2560 };
 /* ---------------------------------------------------------- directives --- */
 
 static ngx_conf_enum_t reasonings[] = {
-	{ ngx_string("strip"), NGX_HTTP_KVROUTE_STRIP },
-	{ ngx_string("keep"), NGX_HTTP_KVROUTE_KEEP },
+	{ ngx_string("strip"), KVROUTE_STRIP },
+	{ ngx_string("keep"), KVROUTE_KEEP },
 	{ ngx_null_string, 0 }
 };
 
 static ngx_conf_enum_t endpoints[] = {
-	{ ngx_string("auto"), NGX_HTTP_KVROUTE_BY_PATH },
+	{ ngx_string("auto"), KVROUTE_BY_PATH },
 	{ ngx_string("chat"), ENDPOINT_CHAT },
 	{ ngx_string("completions"), ENDPOINT_COMPLETIONS },
 	{ ngx_string("responses"), ENDPOINT_RESPONSES },
@@ -53,7 +53,7 @@ static ngx_conf_enum_t endpoints[] = {
 
 /* A share of the memory that the workers leave, once that is known. */
 static void
-bindings_size(ngx_http_kvroute_srv_conf_t *up)
+bindings_size(kvroute_srv_conf_t *up)
 {
 	uint64_t bytes = up->path.len > 0 ? up->options.region_bytes :
 	    up->zone_size;
@@ -67,14 +67,13 @@ bindings_size(ngx_http_kvroute_srv_conf_t *up)
 
 /* NULL, or the parameter that another one needs. */
 static char *
-is_incomplete(ngx_conf_t *cf, const ngx_http_kvroute_srv_conf_t *up)
+is_incomplete(ngx_conf_t *cf, const kvroute_srv_conf_t *up)
 {
 	if ((up->zone_name.len == 0) == (up->path.len == 0))
 		return "needs \"zone=NAME:SIZE\" or \"path=FILE\"";
-	if (up->path.len == 0 && ngx_http_kvroute_param_given(cf, "size"))
+	if (up->path.len == 0 && kvroute_param_given(cf, "size"))
 		return "has \"size=\" without \"path=\"";
-	if (up->fleet.queue == 0 &&
-	    ngx_http_kvroute_param_given(cf, "queue_timeout"))
+	if (up->fleet.queue == 0 && kvroute_param_given(cf, "queue_timeout"))
 		return "has \"queue_timeout=\" without \"queue=\"";
 	if (up->options.journal_bytes == 0)
 		return NULL;
@@ -90,9 +89,9 @@ is_incomplete(ngx_conf_t *cf, const ngx_http_kvroute_srv_conf_t *up)
 static char *
 kvroute_set(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
-	ngx_http_kvroute_srv_conf_t *up = conf;
-	ngx_http_kvroute_main_conf_t *main;
-	ngx_http_kvroute_srv_conf_t **place;
+	kvroute_srv_conf_t *up = conf;
+	kvroute_main_conf_t *main;
+	kvroute_srv_conf_t **place;
 	ngx_str_t *args = cf->args->elts;
 	ngx_uint_t i;
 	char *wrong;
@@ -100,14 +99,14 @@ kvroute_set(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 	if (up->on)
 		return "is duplicate";
 	for (i = 1; i < cf->args->nelts; i++) {
-		wrong = ngx_http_kvroute_param_read(cf, &args[i], up);
+		wrong = kvroute_param_read(cf, &args[i], up);
 		if (wrong != NGX_CONF_OK)
 			return wrong;
 	}
 	if ((wrong = is_incomplete(cf, up)) != NULL)
 		return wrong;
-	up->sized = ngx_http_kvroute_param_given(cf, "affinity");
-	if (up->shadow != NGX_HTTP_KVROUTE_CHOOSE)
+	up->sized = kvroute_param_given(cf, "affinity");
+	if (up->shadow != KVROUTE_CHOOSE)
 		up->fleet.gray = 0; /* the stock method probes none */
 	bindings_size(up);
 	up->upstream = ngx_http_conf_get_module_srv_conf(cf,
@@ -115,12 +114,12 @@ kvroute_set(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 	if (up->upstream->peer.init_upstream != NULL)
 		ngx_conf_log_error(NGX_LOG_WARN, cf, 0,
 		    "load balancing method redefined");
-	up->upstream->peer.init_upstream = ngx_http_kvroute_init_upstream;
+	up->upstream->peer.init_upstream = kvroute_init_upstream;
 	up->upstream->flags = NGX_HTTP_UPSTREAM_CREATE |
 	    NGX_HTTP_UPSTREAM_WEIGHT | NGX_HTTP_UPSTREAM_MAX_CONNS |
 	    NGX_HTTP_UPSTREAM_MAX_FAILS | NGX_HTTP_UPSTREAM_FAIL_TIMEOUT |
 	    NGX_HTTP_UPSTREAM_DOWN | NGX_HTTP_UPSTREAM_BACKUP;
-#if (NGX_HTTP_KVROUTE_RESOLVE)
+#if (KVROUTE_RESOLVE)
 	up->upstream->flags |= NGX_HTTP_UPSTREAM_MODIFY;
 #endif
 	up->on = true;
@@ -130,14 +129,14 @@ kvroute_set(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 	if (place == NULL)
 		return NGX_CONF_ERROR;
 	*place = up;
-	if ((wrong = ngx_http_kvroute_filters_order(cf)) != NGX_CONF_OK)
+	if ((wrong = kvroute_filters_order(cf)) != NGX_CONF_OK)
 		return wrong;
-	return ngx_http_kvroute_zone_add(cf, up);
+	return kvroute_zone_add(cf, up);
 }
 
 /* ADDRESS[:PORT], as peers are named, or a name for later. */
 static bool
-address_read(ngx_conf_t *cf, ngx_str_t *text, ngx_http_kvroute_server_t *server)
+address_read(ngx_conf_t *cf, ngx_str_t *text, kvroute_server_t *server)
 {
 	ngx_url_t u;
 
@@ -164,8 +163,8 @@ address_read(ngx_conf_t *cf, ngx_str_t *text, ngx_http_kvroute_server_t *server)
 static char *
 server_set(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
-	ngx_http_kvroute_srv_conf_t *up = conf;
-	ngx_http_kvroute_server_t *server;
+	kvroute_srv_conf_t *up = conf;
+	kvroute_server_t *server;
 	ngx_str_t *args = cf->args->elts;
 	const char *why;
 	ngx_uint_t i;
@@ -184,7 +183,7 @@ server_set(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 	if (!address_read(cf, &args[1], server))
 		return NGX_CONF_ERROR;
 	for (i = 2; i < cf->args->nelts; i++) {
-		wrong = ngx_http_kvroute_param_read(cf, &args[i], server);
+		wrong = kvroute_param_read(cf, &args[i], server);
 		if (wrong != NGX_CONF_OK)
 			return wrong;
 	}
@@ -192,7 +191,7 @@ server_set(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 	up->parted |= server->told.worker.role != KVR_ROLE_BOTH;
 	why = known_windows_fit(&server->told);
 	return why == NULL ? NGX_CONF_OK :
-	    ngx_http_kvroute_param_refuse(cf, &args[1], why);
+	    kvroute_param_refuse(cf, &args[1], why);
 }
 
 static char *
@@ -200,12 +199,12 @@ status_set(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
 	ngx_http_core_loc_conf_t *core = ngx_http_conf_get_module_loc_conf(cf,
 	    ngx_http_core_module);
-	ngx_http_kvroute_loc_conf_t *loc = conf;
+	kvroute_loc_conf_t *loc = conf;
 
 	if (loc->status == 1)
 		return "is duplicate";
 	loc->status = 1;
-	core->handler = ngx_http_kvroute_status_handler;
+	core->handler = kvroute_status_handler;
 	return NGX_CONF_OK;
 }
 
@@ -213,16 +212,16 @@ status_set(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 static char *
 comments_set(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
-	ngx_http_kvroute_loc_conf_t *loc = conf;
+	kvroute_loc_conf_t *loc = conf;
 	ngx_str_t *args = cf->args->elts;
-	ngx_int_t ms = ngx_http_kvroute_word_is(&args[1], "off") ? 0 :
+	ngx_int_t ms = kvroute_word_is(&args[1], "off") ? 0 :
 	    ngx_parse_time(&args[1], 0);
 
 	if (loc->comments != NGX_CONF_UNSET_MSEC)
 		return "is duplicate";
 	if (ms == NGX_ERROR || (ms != 0 && (ms < 1000 || ms > 3600000)) ||
-	    (ms == 0 && !ngx_http_kvroute_word_is(&args[1], "off")))
-		return ngx_http_kvroute_param_refuse(cf, &args[1], "it is "
+	    (ms == 0 && !kvroute_word_is(&args[1], "off")))
+		return kvroute_param_refuse(cf, &args[1], "it is "
 		    "\"off\", or the time from one comment to the next, from "
 		    "1s to 1h");
 	loc->comments = (ngx_msec_t)ms;
@@ -231,7 +230,7 @@ comments_set(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
 #define ANYWHERE (NGX_HTTP_MAIN_CONF | NGX_HTTP_SRV_CONF | NGX_HTTP_LOC_CONF)
 #define OF_LOCATION(field) NGX_HTTP_LOC_CONF_OFFSET, \
-	offsetof(ngx_http_kvroute_loc_conf_t, field), NULL
+	offsetof(kvroute_loc_conf_t, field), NULL
 
 static ngx_command_t commands[] = {
 	{ ngx_string("kvroute"), NGX_HTTP_UPS_CONF | NGX_CONF_1MORE,
@@ -242,9 +241,9 @@ static ngx_command_t commands[] = {
 	    ngx_conf_set_size_slot, OF_LOCATION(max_body) },
 	{ ngx_string("kvroute_endpoint"), ANYWHERE | NGX_CONF_TAKE1,
 	    ngx_conf_set_enum_slot, NGX_HTTP_LOC_CONF_OFFSET,
-	    offsetof(ngx_http_kvroute_loc_conf_t, endpoint), endpoints },
+	    offsetof(kvroute_loc_conf_t, endpoint), endpoints },
 	{ ngx_string("kvroute_ignore_line"), ANYWHERE | NGX_CONF_1MORE,
-	    ngx_http_kvroute_ignore_set, NGX_HTTP_LOC_CONF_OFFSET, 0, NULL },
+	    kvroute_ignore_set, NGX_HTTP_LOC_CONF_OFFSET, 0, NULL },
 	{ ngx_string("kvroute_model"), ANYWHERE | NGX_CONF_TAKE1,
 	    ngx_http_set_complex_value_slot, OF_LOCATION(model) },
 	{ ngx_string("kvroute_scope"), ANYWHERE | NGX_CONF_TAKE1,
@@ -254,12 +253,12 @@ static ngx_command_t commands[] = {
 	{ ngx_string("kvroute_include_usage"), ANYWHERE | NGX_CONF_FLAG,
 	    ngx_conf_set_flag_slot, OF_LOCATION(include_usage) },
 	{ ngx_string("kvroute_affinity"), ANYWHERE | NGX_CONF_1MORE,
-	    ngx_http_kvroute_affinity_set, NGX_HTTP_LOC_CONF_OFFSET, 0, NULL },
+	    kvroute_affinity_set, NGX_HTTP_LOC_CONF_OFFSET, 0, NULL },
 	{ ngx_string("kvroute_responses"), ANYWHERE | NGX_CONF_TAKE1,
-	    ngx_http_kvroute_responses_set, NGX_HTTP_LOC_CONF_OFFSET, 0, NULL },
+	    kvroute_responses_set, NGX_HTTP_LOC_CONF_OFFSET, 0, NULL },
 	{ ngx_string("kvroute_reasoning"), ANYWHERE | NGX_CONF_TAKE1,
 	    ngx_conf_set_enum_slot, NGX_HTTP_LOC_CONF_OFFSET,
-	    offsetof(ngx_http_kvroute_loc_conf_t, reasoning), reasonings },
+	    offsetof(kvroute_loc_conf_t, reasoning), reasonings },
 	{ ngx_string("kvroute_early"), ANYWHERE | NGX_CONF_FLAG,
 	    ngx_conf_set_flag_slot, OF_LOCATION(early) },
 	{ ngx_string("kvroute_server_header"), ANYWHERE | NGX_CONF_FLAG,
@@ -267,13 +266,13 @@ static ngx_command_t commands[] = {
 	{ ngx_string("kvroute_comments"), ANYWHERE | NGX_CONF_TAKE1,
 	    comments_set, OF_LOCATION(comments) },
 	{ ngx_string("kvroute_salt"), ANYWHERE | NGX_CONF_TAKE1,
-	    ngx_http_kvroute_salt_command, OF_LOCATION(salt) },
+	    kvroute_salt_command, OF_LOCATION(salt) },
 	{ ngx_string("kvroute_share"), ANYWHERE | NGX_CONF_TAKE1,
-	    ngx_http_kvroute_share_command, OF_LOCATION(share) },
+	    kvroute_share_command, OF_LOCATION(share) },
 	{ ngx_string("kvroute_bypass"), ANYWHERE | NGX_CONF_1MORE,
 	    ngx_http_set_predicate_slot, OF_LOCATION(bypass) },
 	{ ngx_string("kvroute_trace"), ANYWHERE | NGX_CONF_TAKE12,
-	    ngx_http_kvroute_trace_set, OF_LOCATION(trace) },
+	    kvroute_trace_set, OF_LOCATION(trace) },
 	{ ngx_string("kvroute_status"), NGX_HTTP_LOC_CONF | NGX_CONF_NOARGS,
 	    status_set, NGX_HTTP_LOC_CONF_OFFSET, 0, NULL },
 	ngx_null_command
@@ -284,8 +283,7 @@ static ngx_command_t commands[] = {
 static void *
 main_create(ngx_conf_t *cf)
 {
-	ngx_http_kvroute_main_conf_t *main = ngx_pcalloc(cf->pool,
-	    sizeof(*main));
+	kvroute_main_conf_t *main = ngx_pcalloc(cf->pool, sizeof(*main));
 
 	if (main == NULL ||
 	    ngx_array_init(&main->upstreams, cf->pool, 2, sizeof(void *)) !=
@@ -302,7 +300,7 @@ line_log(const struct fleet *f, void *to, unsigned level,
 	static const ngx_uint_t levels[] = {
 		[FLEET_INFO] = NGX_LOG_INFO, [FLEET_NOTICE] = NGX_LOG_NOTICE,
 		[FLEET_WARN] = NGX_LOG_WARN, [FLEET_ERROR] = NGX_LOG_ERR };
-	ngx_http_kvroute_srv_conf_t *up = f->proxy;
+	kvroute_srv_conf_t *up = f->proxy;
 
 	if ((level & FLEET_OF_REQUEST) != 0) {
 		ngx_log_error(levels[level & ~FLEET_OF_REQUEST],
@@ -316,7 +314,7 @@ line_log(const struct fleet *f, void *to, unsigned level,
 static void *
 srv_create(ngx_conf_t *cf)
 {
-	ngx_http_kvroute_srv_conf_t *up = ngx_pcalloc(cf->pool, sizeof(*up));
+	kvroute_srv_conf_t *up = ngx_pcalloc(cf->pool, sizeof(*up));
 
 	if (up == NULL)
 		return NULL;
@@ -330,14 +328,14 @@ srv_create(ngx_conf_t *cf)
 	up->fleet.log = line_log;
 	up->fleet.options = &up->options;
 	up->waits.line.places.fleet = &up->fleet;
-	ngx_http_kvroute_param_defaults("kvroute", up);
+	kvroute_param_defaults("kvroute", up);
 	return up;
 }
 
 static void *
 loc_create(ngx_conf_t *cf)
 {
-	ngx_http_kvroute_loc_conf_t *loc = ngx_pcalloc(cf->pool, sizeof(*loc));
+	kvroute_loc_conf_t *loc = ngx_pcalloc(cf->pool, sizeof(*loc));
 
 	if (loc == NULL)
 		return NULL;
@@ -352,28 +350,26 @@ loc_create(ngx_conf_t *cf)
 	loc->server_header = NGX_CONF_UNSET;
 	loc->comments = NGX_CONF_UNSET_MSEC;
 	loc->trace = NGX_CONF_UNSET_PTR;
-	ngx_http_kvroute_session_create(loc);
+	kvroute_session_create(loc);
 	return loc;
 }
 
 static char *
 loc_merge(ngx_conf_t *cf, void *parent, void *child)
 {
-	ngx_http_kvroute_loc_conf_t *of = parent, *loc = child;
-	ngx_http_kvroute_main_conf_t *main = ngx_http_kvroute_main(cf);
+	kvroute_loc_conf_t *of = parent, *loc = child;
+	kvroute_main_conf_t *main = kvroute_main(cf);
 	char *wrong;
 
 	ngx_conf_merge_size_value(loc->max_body, of->max_body, MAX_BODY);
-	ngx_conf_merge_uint_value(loc->endpoint, of->endpoint,
-	    NGX_HTTP_KVROUTE_BY_PATH);
+	ngx_conf_merge_uint_value(loc->endpoint, of->endpoint, KVROUTE_BY_PATH);
 	ngx_conf_merge_ptr_value(loc->ignored, of->ignored, NULL);
 	ngx_conf_merge_value(loc->feedback, of->feedback, 1);
 	ngx_conf_merge_value(loc->include_usage, of->include_usage, 1);
-	ngx_conf_merge_uint_value(loc->reasoning, of->reasoning,
-	    NGX_HTTP_KVROUTE_STRIP);
+	ngx_conf_merge_uint_value(loc->reasoning, of->reasoning, KVROUTE_STRIP);
 	ngx_conf_merge_ptr_value(loc->bypass, of->bypass, NULL);
 	ngx_conf_merge_ptr_value(loc->trace, of->trace, NULL);
-	ngx_http_kvroute_session_merge(loc, of);
+	kvroute_session_merge(loc, of);
 	if (loc->model == NULL)
 		loc->model = of->model;
 	if (loc->scope == NULL)
@@ -383,12 +379,12 @@ loc_merge(ngx_conf_t *cf, void *parent, void *child)
 	ngx_conf_merge_value(loc->early, of->early, 0);
 	ngx_conf_merge_value(loc->server_header, of->server_header, 0);
 	ngx_conf_merge_msec_value(loc->comments, of->comments, 0);
-	ngx_http_kvroute_location_advise(cf);
+	kvroute_location_advise(cf);
 	if (loc->early)
 		main->needs = "kvroute_early";
 	if (loc->salt != NULL)
 		main->needs = "kvroute_salt";
-	wrong = ngx_http_kvroute_share_merge(cf, loc, of);
+	wrong = kvroute_share_merge(cf, loc, of);
 	if (wrong == NULL)
 		return NGX_CONF_OK;
 	ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "%s", wrong);
@@ -396,8 +392,8 @@ loc_merge(ngx_conf_t *cf, void *parent, void *child)
 }
 
 static ngx_http_module_t context = {
-	ngx_http_kvroute_variables_add,
-	ngx_http_kvroute_phases_add,
+	kvroute_variables_add,
+	kvroute_phases_add,
 	main_create,
 	NULL,
 	srv_create,
@@ -412,11 +408,11 @@ ngx_module_t ngx_http_upstream_kvroute_module = {
 	commands,
 	NGX_HTTP_MODULE,
 	NULL,
-	ngx_http_kvroute_regions_prepare,
-	ngx_http_kvroute_regions_attach,
+	kvroute_regions_prepare,
+	kvroute_regions_attach,
 	NULL,
 	NULL,
-	ngx_http_kvroute_regions_leave,
+	kvroute_regions_leave,
 	NULL,
 	NGX_MODULE_V1_PADDING
 };
