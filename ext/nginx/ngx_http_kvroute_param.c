@@ -11,7 +11,7 @@
 #include "ngx_http_kvroute_find.h"
 #include "ngx_http_kvroute_server.h"
 #include "ngx_http_kvroute_trace.h"
-#include "secret_text.h"
+#include "region_file.h"
 #include "text_rows.h"
 
 enum { EXPECTED_BYTES = 512, BLOCK_MIN = 16 };

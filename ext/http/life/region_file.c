@@ -11,6 +11,8 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "secret_text.h"
+
 /* ---------------------------------------------------------------- fault --- */
 
 /* root may open a file of the user of its processes: root made it. */
@@ -337,4 +339,35 @@ region_file_test(const struct region_file *f, struct region_fault *why)
 		return fault_set(f, why, error);
 	error = file_fault(f, &st);
 	return error == 0 || system_fault(f, why, error);
+}
+
+/* --------------------------------------------------------------- secret --- */
+
+static const char *
+open_file_read(struct kvr_options *o, int fd, struct secret_file *is)
+{
+	char text[SECRET_TEXT_ROOM];
+	struct stat s;
+	ssize_t n;
+
+	if (fstat(fd, &s) != 0 || !S_ISREG(s.st_mode))
+		return "it is no file";
+	is->open = (s.st_mode & (S_IROTH | S_IWOTH)) != 0;
+	n = read(fd, text, sizeof(text));
+	return secret_text_read(o, text, n < 0 ? 0 : (size_t)n);
+}
+
+const char *
+secret_file_read(struct kvr_options *o, const char *path,
+    struct secret_file *is)
+{
+	const int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	const char *why;
+
+	*is = (struct secret_file){ .error = fd < 0 ? errno : 0 };
+	if (fd < 0)
+		return "the file cannot be opened";
+	why = open_file_read(o, fd, is);
+	(void)close(fd);
+	return why;
 }

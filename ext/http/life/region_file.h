@@ -55,4 +55,12 @@ bool region_file_prepare(const struct region_file *f,
  */
 bool region_file_test(const struct region_file *f, struct region_fault *why);
 
+/* The file of a secret, which is named in full: see secret_text.h. */
+struct secret_file {
+	int error;      /* errno, if it cannot be opened; or 0 */
+	bool open;      /* other users may read or write it */
+};
+const char *secret_file_read(struct kvr_options *o, const char *path,
+    struct secret_file *is);
+
 #endif

@@ -2,11 +2,8 @@
 /* secret_text.c - see secret_text.h. */
 #include "secret_text.h"
 
-#include <errno.h>
-#include <fcntl.h>
+#include <stdbool.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 static int
 digit_of(char c)
@@ -52,33 +49,4 @@ secret_text_read(struct kvr_options *o, const char *text, size_t n)
 		return "the secret is zero";
 	o->secret_bytes = SECRET_BYTES;
 	return NULL;
-}
-
-static const char *
-open_file_read(struct kvr_options *o, int fd, struct secret_file *is)
-{
-	char text[SECRET_TEXT_ROOM];
-	struct stat s;
-	ssize_t n;
-
-	if (fstat(fd, &s) != 0 || !S_ISREG(s.st_mode))
-		return "it is no file";
-	is->open = (s.st_mode & (S_IROTH | S_IWOTH)) != 0;
-	n = read(fd, text, sizeof(text));
-	return secret_text_read(o, text, n < 0 ? 0 : (size_t)n);
-}
-
-const char *
-secret_file_read(struct kvr_options *o, const char *path,
-    struct secret_file *is)
-{
-	const int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-	const char *why;
-
-	*is = (struct secret_file){ .error = fd < 0 ? errno : 0 };
-	if (fd < 0)
-		return "the file cannot be opened";
-	why = open_file_read(o, fd, is);
-	(void)close(fd);
-	return why;
 }
