@@ -32,7 +32,7 @@ request_make(kvroute_ctx_t *ctx, struct kvr_request *request)
 	request->affinity_ttl = loc->affinity_ttl;
 }
 
-/* NULL: there is none. */
+/* NULL: nothing can be predicted. */
 static struct kvr_prompt *
 prompt_of(kvroute_ctx_t *ctx)
 {

@@ -15,7 +15,7 @@ void kvroute_shadow_book(kvroute_ctx_t *ctx, int64_t now);
 void kvroute_late_book(kvroute_ctx_t *ctx, int64_t now);
 /* One that has no prompt, on the server that was used: a request of load. */
 void kvroute_other_book(kvroute_ctx_t *ctx, int64_t now);
-/* Books it on its worker, and perhaps its prompt on another: booking_split(). */
+/* Books it on its worker, perhaps its prompt on another: booking_split(). */
 void kvroute_split_book(kvroute_ctx_t *ctx, int64_t now);
 /* Books a request whose server nginx's "sticky" has chosen. */
 void kvroute_taken_book(kvroute_ctx_t *ctx, int64_t now);

@@ -29,7 +29,7 @@
  *
  *   refuse                 errors with a sentence
  *   queue session status   the line; sessions and their state; orders
- *   take answer region     nginx's balancer; response filters; memory, processes
+ *   take answer region     nginx's balancer; response filters; processes
  *   peer                   the life of a request, as kvr_lease(3) draws it
  *   advice                 lines that are missing
  *   phases                 filters and handlers

@@ -18,7 +18,7 @@
 
 enum { LATE_MS = 5 };
 
-/* What was refused is tried again. */
+/* Tries refused writes again. */
 void
 kvroute_late_look(kvroute_srv_conf_t *up)
 {

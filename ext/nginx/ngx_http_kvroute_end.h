@@ -11,7 +11,7 @@ void kvroute_end(kvroute_ctx_t *ctx, bool taken);
 void kvroute_prefill_end(kvroute_ctx_t *ctx, bool taken);
 /* Now, or, KVR_EBUSY, once the lock is free. */
 int kvroute_write(kvroute_srv_conf_t *up, const struct write_due *write);
-/* What was refused is tried again in a moment; and then. */
+/* Refused writes are tried again: now, and by a timer. */
 void kvroute_late_look(kvroute_srv_conf_t *up);
 void kvroute_late_run(ngx_event_t *event);
 

@@ -95,7 +95,7 @@ static const struct text_row trace[] = {
 	    kvroute_trace_t, sample), RANGE("0.0001%", "100%"), PRESET("100%") }
 };
 
-/* Of a directive. */
+/* The parameters of one directive. */
 typedef struct {
 	const char *directive;
 	const struct text_row *rows;

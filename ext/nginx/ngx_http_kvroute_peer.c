@@ -43,8 +43,8 @@ enum { LOOKS = 4 };
 /* --------------------------------------------------------------- choice --- */
 
 /*
- * Takes the worker. If it became unusable meanwhile, a backup may have been found
- * instead: then it is not `current`.
+ * Takes the worker. If it became unusable meanwhile, a backup may have been
+ * found instead: then it is not `current`.
  */
 static ngx_int_t
 take_worker(kvroute_ctx_t *ctx, ngx_peer_connection_t *pc,

@@ -117,7 +117,7 @@ rank_refuses(kvroute_ctx_t *ctx)
 	    i, (uint32_t)ctx->rank, (unsigned)r->upstream->headers_in.status_n);
 }
 
-/* Of the first try; the proxy module sets its own again before others. */
+/* The head of the first try; before others the proxy module sets its own. */
 static ngx_int_t
 head_process(ngx_http_request_t *r)
 {
@@ -231,7 +231,7 @@ kvroute_rank_sent(kvroute_ctx_t *ctx)
 	}
 	ctx->request->upstream->conf = ctx->again.conf;
 	ctx->again.conf = NULL;
-	/* The log has what the engine answered. */
+	/* The log has the status of the engine. */
 	if (states->nelts > 1)
 		state[states->nelts - 2].status = ctx->again.status;
 }

@@ -8,7 +8,7 @@
 ngx_int_t kvroute_regions_prepare(ngx_cycle_t *cycle);
 ngx_int_t kvroute_regions_attach(ngx_cycle_t *cycle);
 void kvroute_regions_leave(ngx_cycle_t *cycle);
-/* Of the directive: the shared memory of the region, or of its counters. */
+/* For the directive: the shared memory of the region, or its counters. */
 char *kvroute_zone_add(ngx_conf_t *cf, kvroute_srv_conf_t *up);
 
 #endif

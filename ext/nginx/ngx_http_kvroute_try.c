@@ -155,8 +155,8 @@ kvroute_another_usable(kvroute_ctx_t *ctx)
 /* -------------------------------------------------------------- digests --- */
 
 /*
- * Digests of a request's prompt and client: what
- * fails for several of both is not the fault of one.
+ * Digests of a request's prompt and client: a server that fails several of
+ * both is to blame itself.
  */
 
 enum { DIGEST_BYTES = 4096 }; /* of each buffer of a body */

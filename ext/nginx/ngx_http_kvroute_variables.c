@@ -107,7 +107,7 @@ body_text_of(ngx_http_request_t *r, uintptr_t which)
 	    kvroute_early_id(r, which);
 }
 
-/* Of the user: whichever of three members clients have for it. */
+/* The user, by the one of three members that the client has. */
 static ngx_int_t
 body_get(ngx_http_request_t *r, ngx_http_variable_value_t *v, uintptr_t which)
 {
