@@ -49,7 +49,7 @@ START_TEST(zones_that_were_large_enough_remain_so)
 	ck_assert_uint_le(sizeof(struct shared), 33 * 1024);
 	ck_assert_uint_eq(sizeof(struct polled), 64);
 	ck_assert_uint_eq(sizeof(struct queue_place), 56);
-	ck_assert_uint_eq(sizeof(struct rank_place), 32);
+	ck_assert_uint_eq(sizeof(struct rank_place), 16);
 }
 END_TEST
 
