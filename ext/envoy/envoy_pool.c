@@ -84,10 +84,12 @@ has_word(const char *text, const char *word)
 static bool
 check_servers(const struct pick_conf *conf, char error[CONF_ERROR_MAX])
 {
-	const struct conf_server *s = conf->servers;
+	const struct conf_server *s;
 	const char *why = NULL;
+	size_t i;
 
-	for (; s < conf->servers + conf->n && why == NULL; s++) {
+	for (i = 0; i < conf->n && why == NULL; i++) {
+		s = &conf->servers[i];
 		if (!pick_conf_is_address(s->name))
 			why = "a server is an address, as Envoy's hosts are";
 		else if (has_word(s->facts, "capacity=auto"))

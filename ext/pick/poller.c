@@ -62,7 +62,8 @@ on_answer(struct evhttp_request *request, void *context)
 	(void)kvh_poll_done(poll->poller->pool, poll->token, status, bytes,
 	    bytes == NULL ? 0 : evbuffer_get_length(body), KVH_NOW);
 	poll->done = true;
-	event_active(poll->poller->timer, EV_TIMEOUT, 0);
+	/* Not EV_TIMEOUT, which would put the next tick off by a period. */
+	event_active(poll->poller->timer, 0, 0);
 }
 
 /* NULL: no memory. */
