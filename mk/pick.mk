@@ -5,7 +5,7 @@
 PICK := $(call files_of,ext/pick)
 # Its parts without a socket, which suites and fuzzers link.
 PICK_PARTS := $(addprefix ext/pick/,door_calls.c door_text.c ext_proc.c \
-	ext_reply.c grpc_frame.c grpc_health.c hold_writer.c pick_conf.c \
+	ext_reply.c grpc_frame.c grpc_health.c pick_conf.c \
 	pick_file.c pick_open.c pick_pool.c picker.c proto.c url_path.c)
 PICK_TOOL := $(BUILD)/kvroute-pick
 PICK_IF_POSSIBLE := $(call with,$(PICK_TOOL),nghttp2 event ssl crypto bsd)

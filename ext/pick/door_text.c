@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "hold_writer.h"
 #include "json_writer.h"
 #include "kvroute_http.h"
 
@@ -136,7 +135,7 @@ bool
 door_write_choice(struct hold *to, struct kvh_call *call, const char *id,
     uint32_t targets)
 {
-	struct writer w = hold_writer(to);
+	struct writer w = hold_out(to);
 	struct json j;
 
 	json_begin(&j, &w);
@@ -155,7 +154,7 @@ door_write_choice(struct hold *to, struct kvh_call *call, const char *id,
 bool
 door_write_report(struct hold *to, struct kvh_call *call)
 {
-	struct writer w = hold_writer(to);
+	struct writer w = hold_out(to);
 	struct json j;
 
 	json_begin(&j, &w);

@@ -4,7 +4,6 @@
 
 #include <string.h>
 
-#include "hold_writer.h"
 #include "json_writer.h"
 #include "metric_writer.h"
 
@@ -145,7 +144,7 @@ append_pool(const struct pick_status *s, uint32_t form, struct hold *to)
 bool
 status_text(const struct pick_status *s, uint32_t form, struct hold *to)
 {
-	struct writer w = hold_writer(to);
+	struct writer w = hold_out(to);
 
 	if (form == KVH_PROMETHEUS) {
 		write_metrics(s, &w);
