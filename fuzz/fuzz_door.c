@@ -19,20 +19,12 @@
 #include "alloc.h"
 #include "door_calls.h"
 #include "door_text.h"
+#include "must.h"
 #include "pick_conf.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { TEXT_MAX = 1 << 14, DIGITS = 12 };
-
-#define MUST(what) \
-	do { \
-		if (!(what)) { \
-			fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, \
-			    __LINE__, #what); \
-			abort(); \
-		} \
-	} while (0)
 
 static void
 write_again(const uint32_t *tokens, size_t n)

@@ -14,18 +14,10 @@
 
 #include "alloc.h"
 #include "decode.h"
+#include "must.h"
 #include "print.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-#define MUST(what) \
-	do { \
-		if (!(what)) { \
-			fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, \
-			    __LINE__, #what); \
-			abort(); \
-		} \
-	} while (0)
 
 static void
 sound(const struct event_batch *b)

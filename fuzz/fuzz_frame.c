@@ -10,24 +10,14 @@
  * - or says which bytes of a frame with a MAC change: then it is refused.
  */
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "frame.h"
 #include "frames.h"
 #include "little.h"
+#include "must.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-#define MUST(what) \
-	do { \
-		if (!(what)) { \
-			fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, \
-			    __LINE__, #what); \
-			abort(); \
-		} \
-	} while (0)
 
 static struct frame_writer writer;
 static struct frame_reader reader, again;

@@ -13,13 +13,13 @@
  */
 #include <stdbool.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "alloc.h"
 #include "grpc_health.h"
 #include "h2_in.h"
+#include "must.h"
 #include "picker.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -31,15 +31,6 @@ enum { BYTES_MAX = 1 << 16, HEAD = 4, FRAME_HEAD = 9 };
 enum { READS_LATE = 1, FADES = 2, HEALTH_ENDS = 4 };
 
 static const uint8_t preface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-
-#define MUST(what) \
-	do { \
-		if (!(what)) { \
-			fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, \
-			    __LINE__, #what); \
-			abort(); \
-		} \
-	} while (0)
 
 struct run {
 	struct pick_pool pool;

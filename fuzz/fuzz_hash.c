@@ -14,23 +14,14 @@
 #include "prompt.h"
 
 #include "alloc.h"
+#include "must.h"
 #include "plain.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { UNITS_MAX = 1200, MEDIA_MAX = 64, STEPS_MAX = 80, SCOPES = 4 };
-
-#define MUST(what) \
-	do { \
-		if (!(what)) { \
-			fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, \
-			    __LINE__, #what); \
-			abort(); \
-		} \
-	} while (0)
 
 struct input {
 	const uint8_t *at;

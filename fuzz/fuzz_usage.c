@@ -14,25 +14,16 @@
  */
 #include <stdbool.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "alloc.h"
 #include "answers.h"
+#include "must.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { KIND = 1, STRIP = 2, FOR_EVER = 4, TEXT_MAX = 40000 };
-
-#define MUST(what) \
-	do { \
-		if (!(what)) { \
-			fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, \
-			    __LINE__, #what); \
-			abort(); \
-		} \
-	} while (0)
 
 /* ------------------------------------------------ events, the plain way --- */
 
