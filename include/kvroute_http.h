@@ -199,8 +199,9 @@ int kvh_failed(struct kvh_call *c, uint32_t failure, uint32_t status,
     int64_t now);
 /*
  * Target i was, and the proxy goes on to another one by itself: kvh_response()
- * names that as served, or kvh_end() follows. Without this call, targets ahead
- * of the one that answered failed as KVH_BROKE. KVH_EEND: there is no target i.
+ * names that as served, or kvh_end() follows; where no target is named, it is
+ * the first one that has not failed. Without this call, targets ahead of the
+ * one that answered failed as KVH_BROKE. KVH_EEND: there is no target i.
  */
 int kvh_target_failed(struct kvh_call *c, uint32_t i, uint32_t failure,
     uint32_t status, int64_t now);

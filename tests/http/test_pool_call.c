@@ -453,6 +453,40 @@ START_TEST(all_targets_failed_as_reported)
 }
 END_TEST
 
+/* The proxy does not name the server that answers, or shows no answer. */
+START_TEST(next_target_has_the_request)
+{
+	struct kvh *h = bed_pool("fallbacks=2", 3);
+	struct kvh_call *c = bed_request(h, CHAT, NULL, bed_chat("w ", 2000,
+	    ""), NOW);
+	uint32_t targets, rewrites;
+	char next[2] = "";
+	const char *name;
+	size_t n;
+
+	ck_assert_int_eq(kvh_pick(c, NOW, &targets), 0);
+	ck_assert_uint_eq(targets, 3);
+	ck_assert_int_eq(kvh_target_failed(c, 0, KVH_STATUS, 503, NOW), 0);
+	ck_assert_int_eq(kvh_target(c, 1, &name, &n, NULL), 0);
+	next[0] = name[0];
+	if (_i == 0) {
+		ck_assert_int_eq(kvh_response(c, 200, "application/json", 16,
+		    "", 0, "", 0, NOW, &rewrites), 0);
+		ck_assert_str_eq(bed_target(c), next);
+	}
+	ck_assert_int_eq(kvh_end(c, _i == 0 ? KVH_WHOLE : KVH_NOT_SEEN, NOW,
+	    NULL, 0, NULL), 0);
+	kvh_call_free(c);
+	ck_assert_int_eq(bed_count(h, "leases"), 0);
+	c = bed_request(h, CHAT, NULL, bed_chat("w ", 2000, ""), NOW + 1);
+	ck_assert_int_eq(kvh_allow(c, next, 1), 0);
+	ck_assert_int_eq(kvh_pick(c, NOW + 1, NULL), 0);
+	ck_assert_int_gt(bed_fact(c, KVH_OVERLAP_TOKENS), 0);
+	kvh_call_free(c);
+	kvh_free(h);
+}
+END_TEST
+
 START_TEST(served_by_a_stranger)
 {
 	struct kvh *h = bed_pool("", 2);
@@ -965,6 +999,7 @@ suite_pool_call(void)
 	tcase_add_test(t, served_by_another);
 	tcase_add_loop_test(t, targets_ahead_failed_as_reported, 0, MISSES);
 	tcase_add_loop_test(t, all_targets_failed_as_reported, 0, MISSES);
+	tcase_add_loop_test(t, next_target_has_the_request, 0, 2);
 	tcase_add_test(t, served_by_a_stranger);
 	tcase_add_test(t, served_by_no_target);
 	tcase_add_test(t, hints_come_first);

@@ -67,6 +67,7 @@ struct known {
 
 /* Flags of a rank: look up its id; it was in use when that was done. */
 enum { KNOWN_DUE = 1, KNOWN_OPEN = 2 };
+enum { KNOWN_RANKS_MAX = 1024 }; /* of a server */
 
 enum fleet_level {
 	FLEET_INFO,

@@ -9,7 +9,7 @@
 #include "shared.h"
 #include "stale.h"
 
-enum { TRIES = 400, RANKS_MAX = 1024 };
+enum { TRIES = 400 };
 
 struct order_run {
 	struct fleet *fleet;
@@ -144,7 +144,7 @@ rank_split(struct order_run *o, uint32_t *rank)
 		if (o->name[i] < '0' || o->name[i] > '9')
 			return false;
 		*rank = *rank * 10 + (uint32_t)(o->name[i] - '0');
-		if (*rank >= RANKS_MAX)
+		if (*rank >= KNOWN_RANKS_MAX)
 			return false;
 	}
 	o->n = at - 1;

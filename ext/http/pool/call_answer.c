@@ -64,17 +64,11 @@ served_find(struct kvh_call *c, const char *served, size_t n)
 
 	for (i = 0; i < c->n_targets; i++)
 		target |= s == c->target[i].server;
-	/* Another target has the same header. */
-	if (target && s != c->target[0].server)
-		prefill_end(c, true, false);
 	if (s == NULL || s != c->target[0].server)
-		(void)target_failed(c, c->target[0].failure != 0 ?
-		    c->target[0].failure : target ? KVH_BROKE : KVH_NOT_SENT,
-		    c->target[0].status);
+		target_change(c, s, target, c->target[0].failure != 0 ?
+		    c->target[0].failure : target ? KVH_BROKE : KVH_NOT_SENT);
 	if (s == NULL)
 		return KVH_ENAME;
-	if (c->n_targets == 0)
-		call_moved(c, s, target);
 	pool_lock(c->h);
 	s->refs--;
 	pool_unlock(c->h);
@@ -138,6 +132,8 @@ kvh_response(struct kvh_call *c, uint32_t status, const char *type,
 	c->now = pool_now(now);
 	if (served_len > 0)
 		error = served_find(c, served, served_len);
+	else
+		target_follow(c);
 	c->stage = CALL_ANSWERED;
 	c->status = status;
 	c->head_at = c->now;

@@ -53,7 +53,7 @@ static int
 lease_open_at(const struct kvh_call *c, struct kvr_prompt *p,
     const struct pool_server *s, struct kvr_decision *d)
 {
-	uint64_t ids[64];
+	uint64_t ids[KNOWN_RANKS_MAX];
 	size_t n = ids_copy(c->h, s, ids, sizeof(ids) / sizeof(ids[0]));
 	struct kvr_request r;
 	int error;

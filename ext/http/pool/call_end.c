@@ -122,6 +122,42 @@ target_failed(struct kvh_call *c, uint32_t failure, uint32_t status)
 	return error;
 }
 
+void
+target_change(struct kvh_call *c, struct pool_server *s, bool target,
+    uint32_t failure)
+{
+	/* Another target has the same header. */
+	if (target)
+		prefill_end(c, true, false);
+	(void)target_failed(c, failure, c->target[0].status);
+	if (s != NULL)
+		call_moved(c, s, target);
+}
+
+void
+target_follow(struct kvh_call *c)
+{
+	struct pool_server *s = NULL;
+	uint32_t i = 0;
+
+	if (c->target[0].failure == 0)
+		return;
+	while (i < c->n_targets && c->target[i].failure != 0)
+		i++;
+	pool_lock(c->h);
+	if (i < c->n_targets) {
+		s = c->target[i].server;
+		s->refs++;
+	}
+	pool_unlock(c->h);
+	target_change(c, s, s != NULL, c->target[0].failure);
+	if (s == NULL)
+		return;
+	pool_lock(c->h);
+	s->refs--;
+	pool_unlock(c->h);
+}
+
 /* ------------------------------------------------------------------ end --- */
 
 static void
@@ -207,9 +243,8 @@ call_over(struct kvh_call *c, uint32_t how)
 {
 	if (how == KVH_CLIENT_LEFT)
 		pool_count(c->h, COUNT_CLIENTS_LEFT, 1);
-	if (c->stage == CALL_SENT && c->target[0].failure != 0)
-		(void)target_failed(c, c->target[0].failure,
-		    c->target[0].status);
+	if (c->stage == CALL_SENT)
+		target_follow(c);
 	if (c->n_targets > 0) {
 		sent_over(c, how);
 		trace_line(c);

@@ -13,7 +13,6 @@
 
 enum {
 	PUT_TRIES = 1000, /* of the library, if it is busy */
-	RANKS_MAX = 1024,
 	WEIGHT_ONE = 1000
 };
 
@@ -164,7 +163,7 @@ static int
 workers_put(struct kvh *h, const char *name, size_t n,
     const struct pool_facts *facts, uint64_t *ids)
 {
-	bool fresh[RANKS_MAX] = { false };
+	bool fresh[KNOWN_RANKS_MAX] = { false };
 	unsigned tries = PUT_TRIES;
 	struct kvr_worker worker;
 	int error = KVR_OK;
