@@ -87,23 +87,43 @@ take_best(kvroute_ctx_t *ctx, ngx_peer_connection_t *pc, int64_t now)
 	return rc == NGX_BUSY ? kvroute_take_least(ctx, pc) : rc;
 }
 
+/*
+ * Takes server i. False: none was taken; or a backup instead, where nothing is
+ * booked before it has accepted the prompt.
+ */
+static bool
+take_given(kvroute_ctx_t *ctx, ngx_peer_connection_t *pc, ngx_uint_t i,
+    ngx_int_t *rc)
+{
+	*rc = kvroute_take(ctx, pc, i);
+	if (*rc == NGX_OK && kvroute_taken_peer(ctx) == i)
+		return true;
+	ctx->book.missed = ctx->opinion == REASON_COST;
+	if (*rc == NGX_OK && ctx->book.missed)
+		ctx->book.reason = REASON_NO_WORKER;
+	return false;
+}
+
 /* --------------------------------------------------------------- again --- */
 
-/* To the first rank of the server that refused another; NGX_BUSY: not now. */
+/*
+ * To the first rank of the server that refused another. NGX_BUSY: not now, so
+ * the request goes anywhere, as after any failed try.
+ */
 static ngx_int_t
 take_again(kvroute_ctx_t *ctx, ngx_peer_connection_t *pc, int64_t now)
 {
 	struct fleet *f = &ctx->up->fleet;
 	ngx_uint_t i = kvroute_taken_peer(ctx);
-	ngx_int_t rc = i == f->n_known ? NGX_BUSY :
-	    kvroute_take(ctx, pc, i);
+	ngx_int_t rc = NGX_BUSY;
 
-	if (rc != NGX_OK || kvroute_taken_peer(ctx) != i) {
+	if (i == f->n_known || !take_given(ctx, pc, i, &rc)) {
 		ctx->again.rank = 0;
 		return rc;
 	}
 	ctx->rank = 0;
 	ctx->book.worker = f->known[i].ids[0];
+	ctx->book.missed = ctx->book.worker == 0;
 	if (ctx->book.worker != 0)
 		kvroute_kept_book(ctx, now);
 	return NGX_OK;
@@ -161,8 +181,7 @@ take_hinted(kvroute_ctx_t *ctx, ngx_peer_connection_t *pc,
 	}
 	if (i == up->fleet.n_first)
 		return NGX_BUSY;
-	rc = kvroute_take(ctx, pc, i);
-	if (rc == NGX_OK && kvroute_taken_peer(ctx) == i)
+	if (take_given(ctx, pc, i, &rc))
 		kvroute_taken_book(ctx, now);
 	return rc;
 }
@@ -182,14 +201,13 @@ take_probe(kvroute_ctx_t *ctx, ngx_peer_connection_t *pc, int64_t now)
 	if (i == up->fleet.n_known)
 		return NGX_BUSY;
 	rank = (uint32_t)(up->fleet.turn++ % known->ranks);
-	rc = kvroute_take(ctx, pc, i);
-	/* Another process may have made it unusable: it is a backup. */
-	if (rc == NGX_BUSY || kvroute_taken_peer(ctx) != i)
+	if (!take_given(ctx, pc, i, &rc))
 		return rc;
 	ctx->probe = true;
 	ctx->book.reason = REASON_PROBE;
 	ctx->book.worker = known->ids[rank];
 	ctx->rank = known->named ? (ngx_int_t)rank : -1;
+	ctx->book.missed = ctx->book.worker == 0;
 	if (ctx->book.worker != 0)
 		kvroute_kept_book(ctx, now);
 	return rc;

@@ -144,7 +144,9 @@ START_TEST(plain_is_load)
 }
 END_TEST
 
-START_TEST(another_prefills)
+/* Server 0 decodes, server 1 prefills for it. */
+static void
+begin_split(void)
 {
 	begin(2, 1);
 	s.facts[0].worker.role = KVR_ROLE_DECODE;
@@ -154,6 +156,11 @@ START_TEST(another_prefills)
 	ck_assert(booking_choose(&b, p, &r, NOW, false));
 	booking_split(&b, 0, p, &r, NOW);
 	ck_assert_uint_ne(b.lease, 0);
+}
+
+START_TEST(another_prefills)
+{
+	begin_split();
 	ck_assert_uint_ne(b.prefill, 0);
 	ck_assert_uint_eq(b.prefill_length, 2);
 	ck_assert_int_eq(memcmp(b.prefill_name, "s1", 2), 0);
@@ -161,6 +168,41 @@ START_TEST(another_prefills)
 	booking_prefill_end(&b, false, NOW);
 	ck_assert_uint_eq(b.prefill, 0);
 	ck_assert_uint_eq(requests_at(1, 0), 0);
+	end();
+}
+END_TEST
+
+/* The target could not be booked at once: it does not prefill either. */
+START_TEST(late_where_another_prefills)
+{
+	struct kvr_worker_stats stats = { .size = sizeof(stats) };
+
+	begin_split();
+	ck_assert_int_eq(kvr_lease_abort(s.fleet.kvr, b.lease, NOW, 0),
+	    KVR_OK);
+	b.lease = 0;
+	b.missed = true;
+	r.flags = KVR_NOWAIT;
+	booking_late(&b, 0, &p, &r, NOW);
+	ck_assert(b.late && b.lease != 0);
+	ck_assert_int_eq(kvr_worker_stats_get(s.fleet.kvr, s.ids[0][0],
+	    &stats), KVR_OK);
+	ck_assert_uint_eq(stats.requests, 1);
+	ck_assert_uint_eq(stats.prefill_tokens, 0);
+	end();
+}
+END_TEST
+
+/* Nothing of an earlier try is left. */
+START_TEST(another_try)
+{
+	begin(1, 1);
+	b.missed = true;
+	booking_late(&b, 0, &p, &r, NOW);
+	ck_assert(b.late);
+	b.missed = true;
+	booking_begin(&b, REASON_COST);
+	ck_assert(!b.late && !b.missed);
 	end();
 }
 END_TEST
@@ -180,6 +222,8 @@ suite_booking(void)
 	tcase_add_test(tc, missed_is_booked_late);
 	tcase_add_test(tc, plain_is_load);
 	tcase_add_test(tc, another_prefills);
+	tcase_add_test(tc, late_where_another_prefills);
+	tcase_add_test(tc, another_try);
 	suite_add_tcase(suite, tc);
 	return suite;
 }

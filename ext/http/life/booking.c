@@ -13,6 +13,7 @@ booking_begin(struct booking *b, enum reason reason)
 	b->reason = reason;
 	b->affinity = KVR_AFFINITY_NONE;
 	b->worker = 0;
+	b->missed = b->late = false;
 	b->prefill_length = 0;
 	memset(&b->decision, 0, sizeof(b->decision));
 }
@@ -220,15 +221,18 @@ booking_late(struct booking *b, size_t i, struct kvr_prompt **p,
     const struct kvr_request *r, int64_t now)
 {
 	const struct known *known = &b->fleet->known[i];
+	struct kvr_request again = *r;
 	struct kvr_decision d;
 	int error;
 
+	if (b->prefill_length > 0)
+		again.flags |= KVR_IGNORE_PREFILL;
 	if (!b->missed || b->lease != 0 || *p == NULL ||
 	    i == b->fleet->n_known || known->ranks != 1)
 		return;
 	b->missed = false;
 	error = known->ids[0] == 0 ? KVR_EBUSY :
-	    server_open(b, i, *p, r, now, &d);
+	    server_open(b, i, *p, &again, now, &d);
 	if (error == KVR_OK)
 		b->lease = d.lease;
 	else if (error == KVR_EBUSY)
