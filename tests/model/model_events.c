@@ -267,6 +267,19 @@ model_events_emptied(struct model *m)
 }
 
 void
+model_events_used(struct model *m, int64_t time)
+{
+	struct record *r;
+
+	if (!m->full)
+		return;
+	for (r = m->records; r != NULL; r = r->hh.next)
+		if (r->pins > 0 && r->confirmed && r->stamp < time &&
+		    model_tracked(m, r->key.worker))
+			r->stamp = time;
+}
+
+void
 model_events_lost(struct model *m, uint32_t name, uint64_t next)
 {
 	struct stream *s = &m->streams[name];

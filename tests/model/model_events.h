@@ -83,6 +83,11 @@ void model_events_judge(const struct model *m, uint32_t name,
 /* Follows r->resets of the worker, which is `id` now. */
 void model_events_take(struct model *m, uint32_t name, uint64_t id,
     const struct model_batch *b, int64_t time, struct model_result *r);
+/*
+ * In a full region a block that requests have pinned becomes the youngest
+ * whenever room is made, where events name it: so it may be at this time.
+ */
+void model_events_used(struct model *m, int64_t time);
 void model_events_lost(struct model *m, uint32_t name, uint64_t next);
 void model_events_off(struct model *m, uint32_t name);
 

@@ -251,6 +251,7 @@ run_all(struct world *w, const struct op *ops, size_t n, size_t every)
 		w->failure->at = i;
 		world_move_time(w, &ops[i]);
 		ops_totals.ops++;
+		model_events_used(w->m, w->time);
 		if (step[ops[i].kind % OP_KINDS](w, &ops[i]) != 0)
 			return -1;
 		if (w->c->events > 0 && step_glance_events(w, &ops[i]) != 0)

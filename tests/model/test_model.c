@@ -155,21 +155,31 @@ must_have_met(const struct ops_config *c)
 		ck_assert_uint_gt(t->expired, 0);
 }
 
-START_TEST(random_operations)
+/* Draws one sequence for a world, and runs it. */
+static void
+run_drawn(const struct ops_config *c, uint64_t draw, bool failing,
+    uint64_t seed)
 {
 	static struct op ops[WORLD_OPS];
-	struct ops_config c = worlds[_i];
 	struct ops_source s;
 	struct ops_failure f;
-	uint64_t seed = test_seed(), rounds = test_amount(100), i;
 	size_t n;
+
+	ops_from_seed(&s, draw);
+	n = ops_draw(&s, c, failing, ops, WORLD_OPS);
+	if (ops_run(c, ops, n, 300, &f) != 0)
+		fail_with(c, ops, n, &f, seed);
+}
+
+START_TEST(random_operations)
+{
+	struct ops_config c = worlds[_i];
+	uint64_t seed = test_seed(), rounds = test_amount(100), i;
 
 	complete(&c);
 	for (i = 0; i < rounds; i++) {
-		ops_from_seed(&s, seed + i * WORLDS + (uint64_t)_i);
-		n = ops_draw(&s, &c, i % 4 == 0, ops, WORLD_OPS);
-		if (ops_run(&c, ops, n, 300, &f) != 0)
-			fail_with(&c, ops, n, &f, seed);
+		run_drawn(&c, seed + i * WORLDS + (uint64_t)_i, i % 4 == 0,
+		    seed);
 	}
 	if (test_amount(100) == 100)
 		must_have_met(&c);
@@ -307,6 +317,17 @@ START_TEST(mended_sequences)
 }
 END_TEST
 
+/* A block in use became the youngest to make room, and its events were lost. */
+START_TEST(mended_draw)
+{
+	struct ops_config c = worlds[WORLDS - 1];
+
+	ck_assert_str_eq(c.name, "events, full");
+	complete(&c);
+	run_drawn(&c, UINT64_C(1779627815610692053), false, 0);
+}
+END_TEST
+
 /* ---------------------------------------------------------- the harness --- */
 
 /* A model that is wrong by one nanosecond must be detected, and shrunk. */
@@ -412,6 +433,7 @@ suite_model(void)
 	suite_add_tcase(s, t);
 	t = tcase_create("mended");
 	tcase_add_loop_test(t, mended_sequences, 0, MENDED);
+	tcase_add_test(t, mended_draw);
 	suite_add_tcase(s, t);
 	t = tcase_create("harness");
 	tcase_add_test(t, difference_is_found);
