@@ -224,10 +224,10 @@ modes_of_sessions()
 	settled
 }
 
-# Where each of twelve keys goes; a text for each, and none was sent before.
+# Where each of 24 keys goes; a text for each, and none was sent before.
 places_of_keys()
 {
-	for key in 1 2 3 4 5 6 7 8 9 10 11 12; do
+	for key in $(seq 24); do
 		speak $key '' -H "X-S: $key" > "$work/status"
 		last 1
 	done | paste -s -d ' '
