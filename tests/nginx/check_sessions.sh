@@ -228,7 +228,7 @@ modes_of_sessions()
 places_of_keys()
 {
 	for key in $(seq 24); do
-		speak $key '' -H "X-S: $key" > "$work/status"
+		speak "$key" '' -H "X-S: $key" > "$work/status"
 		last 1
 	done | paste -s -d ' '
 }
