@@ -26,6 +26,11 @@
  * more therefore prove nothing. But ZEROS_MAX in a row where more was predicted
  * do: the engine is believed to find nothing at all, not even blocks in use,
  * until it reports a number above 0.
+ *
+ * ENOUGH must have been predicted for a zero. Some engines find nothing below a
+ * minimum, or have large blocks. So a zero proves something if the engine once
+ * found no more than was predicted now; before it found any, if its block is
+ * given; and from LEAST_MAX tokens on always.
  */
 #include "numbers.h"
 
@@ -34,6 +39,7 @@
 enum {
 	ANSWERS_MAX = 15, /* bits below the leading one */
 	ZEROS_MAX = 16,
+	LEAST_MAX = 2304, /* tokens: no engine's block or minimum is larger */
 	YOUNGER = 3       /* steps down for one up: a quarter is younger */
 };
 
@@ -101,6 +107,16 @@ numbers_usual(const struct kvr *k, uint32_t slot, uint32_t kind)
 
 /* ---------------------------------------------------------------- zeros --- */
 
+double
+numbers_least(const struct kvr *k, uint32_t slot)
+{
+	const struct slot *s = slot_at(k, slot);
+
+	if (s->shortest != 0)
+		return s->shortest;
+	return s->block_tokens != 0 ? 1 : LEAST_MAX;
+}
+
 void
 numbers_zero(struct kvr *k, uint32_t slot)
 {
@@ -111,9 +127,15 @@ numbers_zero(struct kvr *k, uint32_t slot)
 }
 
 void
-numbers_above_zero(struct kvr *k, uint32_t slot)
+numbers_above_zero(struct kvr *k, uint32_t slot, double found)
 {
+	struct slot *s = slot_at(k, slot);
+	uint32_t known = s->shortest != 0 ? s->shortest : LEAST_MAX;
+
 	write_once(survival_at(k, slot)->zeros, 0);
+	if (found < known)
+		known = found < 1 ? 1 : (uint32_t)found;
+	put_once(s->shortest, known);
 }
 
 bool

@@ -21,9 +21,11 @@ double numbers_usual(const struct kvr *k, uint32_t slot, uint32_t kind);
 /* The share of answers that had the numbers they should have: 0 to 1. */
 double numbers_share(const struct kvr *k, uint32_t slot, uint32_t kind);
 
-/* A zero though more was predicted; and a number above it. */
+/* Tokens that must have been predicted, or a zero proves nothing. */
+double numbers_least(const struct kvr *k, uint32_t slot);
+/* A zero though more was predicted; and tokens found, in those of the index. */
 void numbers_zero(struct kvr *k, uint32_t slot);
-void numbers_above_zero(struct kvr *k, uint32_t slot);
+void numbers_above_zero(struct kvr *k, uint32_t slot, double found);
 /* Whether the engine is believed to find nothing; needs no lock. */
 bool numbers_nothing(const struct kvr *k, uint32_t slot);
 

@@ -54,9 +54,9 @@ enum {
 	ANCHOR_SLACK = 16,   /* tokens of templates at the end of a prompt */
 	TURN_TOKENS = 64,    /* fewer are mostly marks */
 	WHOLE_SHARE = 8,     /* of a first turn one in so many counts */
+	UNEVEN = 8,          /* bytes a token differ by one part in so many */
 	ENDPOINT_BITS = 32,
-	MUCH_TOKENS = 4096,
-	BLOCK_TOKENS = 2304  /* no engine's block is larger, if not given */
+	MUCH_TOKENS = 4096
 };
 #define MUCH 0.25  /* of a prompt */
 #define WRONG 0.05 /* share of all reports, by assumption */
@@ -123,18 +123,40 @@ evidence_read(struct evidence *e, const struct kvr_report *r)
 	return true;
 }
 
-/*
- * So much of the prompt was predicted that the engine should have found some,
- * also one whose blocks are much larger than the index's.
- */
+/* In tokens as the index counts them: in byte mode by this prompt's length. */
+static double
+cached_tokens(const struct evidence *e, const struct kvr_report *report)
+{
+	double cached = (double)e->cached;
+
+	if (e->k->rule.unit == KVR_UNIT_BYTES && report->prompt_tokens > 0)
+		cached *= (double)e->c->tokens / (double)report->prompt_tokens;
+	return cached;
+}
+
+static double
+tokens_predicted(const struct evidence *e)
+{
+	return e->to * hash_block_tokens(&e->k->rule);
+}
+
+/* So much of the prompt was predicted that the engine should find some. */
 static bool
 much_predicted(const struct evidence *e)
 {
-	double tokens = e->to * hash_block_tokens(&e->k->rule);
-	double least = e->s->block_tokens != 0 ? 1 : BLOCK_TOKENS;
+	double tokens = tokens_predicted(e);
 
-	return tokens >= least && (tokens >= MUCH_TOKENS ||
+	return tokens >= numbers_least(e->k, e->l->slot) &&
+	    (tokens >= MUCH_TOKENS ||
 	    tokens >= (double)e->c->tokens * MUCH);
+}
+
+/* A zero of a shorter prediction than any of which it found some. */
+static bool
+zero_of_few(const struct evidence *e)
+{
+	return e->cached == 0 && e->to > 0 &&
+	    tokens_predicted(e) < e->s->shortest;
 }
 
 /* There was usage, and much was predicted: did it have a number? */
@@ -151,17 +173,27 @@ answer_note(struct evidence *e, bool number)
 		e->weight = numbers_usual(e->k, e->l->slot, e->kind);
 }
 
+/* A number above 0. By how much is known only in tokens: text is not even. */
+static void
+found_note(struct evidence *e, const struct kvr_report *r)
+{
+	double found = cached_tokens(e, r);
+
+	if (e->k->rule.unit == KVR_UNIT_BYTES)
+		found -= (double)e->c->tokens / UNEVEN;
+	numbers_above_zero(e->k, e->l->slot, found);
+	or_once(e->s->shown, UINT64_C(1) << e->kind);
+}
+
 /*
  * Counts zeros in a row. Zeros of a kind of response that never had more count
  * only until some kind has had more.
  */
 static void
-zeros_note(struct evidence *e)
+zeros_note(struct evidence *e, bool number)
 {
-	if (e->cached > 0)
-		numbers_above_zero(e->k, e->l->slot);
-	else if (much_predicted(e) && e->weight >= 0.5 &&
-	    (e->s->shown == 0 || has_shown(e)))
+	if (e->cached == 0 && much_predicted(e) && e->weight >= 0.5 &&
+	    (has_shown(e) || (number && e->s->shown == 0)))
 		numbers_zero(e->k, e->l->slot);
 }
 
@@ -171,13 +203,14 @@ evidence_weigh(struct evidence *e, const struct kvr_report *r)
 {
 	bool number = r->kind == KVR_REPORT_VALUE;
 
+	if (e->cached > 0)
+		found_note(e, r);
 	if (much_predicted(e))
 		answer_note(e, number);
-	if (number || has_shown(e))
-		zeros_note(e);
-	if (e->cached > 0)
-		or_once(e->s->shown, UINT64_C(1) << e->kind);
+	zeros_note(e, number);
 	decide_again(e->k, e->l->slot);
+	if (zero_of_few(e))
+		return false;
 	return (has_shown(e) && e->weight > 0) ||
 	    (number && numbers_nothing(e->k, e->l->slot));
 }
@@ -438,17 +471,6 @@ calibrate_by(struct calibration *c, const struct evidence *e,
 		add_once(c->under, cached - predicted);
 }
 
-/* In tokens as the index counts them: in byte mode by this prompt's length. */
-static double
-cached_tokens(const struct evidence *e, const struct kvr_report *report)
-{
-	double cached = (double)e->cached;
-
-	if (e->k->rule.unit == KVR_UNIT_BYTES && report->prompt_tokens > 0)
-		cached *= (double)e->c->tokens / (double)report->prompt_tokens;
-	return cached;
-}
-
 /*
  * Tokens found beyond those on record, if the record takes nearly all of the
  * capacity: else they were cached before there was a record, or for another
@@ -462,8 +484,8 @@ found_more(const struct evidence *e, const struct kvr_report *report)
 	double more = cached_tokens(e, report) - e->c->overlap * block;
 
 	if (e->k->rule.unit == KVR_UNIT_BYTES &&
-	    least < (double)e->c->tokens / 8)
-		least = (double)e->c->tokens / 8;
+	    least < (double)e->c->tokens / UNEVEN)
+		least = (double)e->c->tokens / UNEVEN;
 	return more > least && retain_fills(e->k, e->l->slot, e->c->prompt) ?
 	    more : 0;
 }
@@ -543,6 +565,7 @@ report_forget(struct kvr *k, uint32_t slot)
 	struct slot *s = slot_at(k, slot);
 
 	put_once(s->shown, 0);
+	put_once(s->shortest, 0);
 	put_once(s->common_kinds, 0);
 	put_once(s->common, 0);
 	put_once(s->common_of, 0);

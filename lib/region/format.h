@@ -312,7 +312,8 @@ struct slot {
 	uint64_t best_tokens; /* as predicted_tokens, where there was most */
 	/* tokens of prompts by reports, and as the index estimates them */
 	double usage_tokens, usage_estimate;
-	uint64_t spare;      /* fills the line */
+	uint32_t shortest;   /* find above 0, tokens; or 0: numbers.c */
+	uint32_t spare;      /* fills the line */
 
 	struct window window; /* also read without the lock */
 };

@@ -23,7 +23,7 @@
 
 #define MAGIC UINT64_C(0x6b76726f75746521) /* "kvroute!" */
 #define UNMADE UINT64_C(0x756e6d6164653f3f) /* "unmade??": being formatted */
-enum { FORMAT_VERSION = 31, BYTE_ORDER_MARK = 0x01020304, MIN_CELLS = 64,
+enum { FORMAT_VERSION = 32, BYTE_ORDER_MARK = 0x01020304, MIN_CELLS = 64,
 	LIMITS_LOOKS = 16 };
 
 /* ------------------------------------------------------------- layout --- */

@@ -13,12 +13,16 @@
 
 enum {
 	BLOCK = 32, CHATS = 128, COMMON = 512, LONGEST = 4096, GROWTH = 150,
-	CAPACITY = 100000, MORE = 5000, KEYS = (CHATS + 1) * LONGEST
+	CAPACITY = 100000, MORE = 5000,
+	LARGE = 4, /* times longer are chats with blocks of hybrid models */
+	KEYS = (CHATS + 1) * LONGEST * LARGE
 };
 
 /* The blocks are in a list; the last one used is at `newest`. */
 static struct {
 	uint32_t block, room, held, newest, oldest;
+	uint32_t minimum; /* fewer tokens are not found */
+	uint32_t times, longest; /* chats are so many times longer; tokens */
 	uint32_t newer[KEYS], older[KEYS]; /* by key; 0: none */
 	bool has[KEYS];
 	uint32_t length[CHATS];
@@ -42,14 +46,16 @@ engine_of(uint32_t block, uint64_t capacity)
 {
 	memset(&engine, 0, sizeof(engine));
 	engine.block = block;
-	engine.room = (uint32_t)(capacity / block);
+	engine.times = block > COMMON ? LARGE : 1;
+	engine.longest = engine.times * LONGEST;
+	engine.room = (uint32_t)(capacity * engine.times / block);
 }
 
 /* Returns the key of a block that ends with this token, in a chat or in all. */
 static uint32_t
 key_of(uint32_t chat, uint32_t end)
 {
-	return (end <= COMMON ? 0 : chat + 1) * LONGEST + end - 1;
+	return (end <= COMMON ? 0 : chat + 1) * engine.longest + end - 1;
 }
 
 static void
@@ -91,17 +97,17 @@ engine_serve(uint32_t chat, uint32_t tokens)
 		engine_use(key_of(chat, end));
 	while (engine.held > engine.room)
 		engine_drop(engine.oldest);
-	return hit;
+	return hit < engine.minimum ? 0 : hit;
 }
 
 static void
 say_chat(uint32_t chat, uint32_t tokens)
 {
-	static uint32_t token[LONGEST];
+	static uint32_t token[LONGEST * LARGE];
 	uint32_t i;
 
 	for (i = 0; i < tokens; i++)
-		token[i] = i < COMMON ? i : (chat + 1) * LONGEST + i;
+		token[i] = i < COMMON ? i : (chat + 1) * engine.longest + i;
 	must(kvr_prompt_set_tokens(p, NULL, token, tokens) == KVR_OK);
 }
 
@@ -128,8 +134,9 @@ turn(void)
 {
 	uint32_t chat = pick(1 + pick(CHATS));
 
-	engine.length[chat] += 1 + pick(2 * GROWTH);
-	if (engine.length[chat] <= COMMON || engine.length[chat] >= LONGEST)
+	engine.length[chat] += 1 + pick(2 * GROWTH * engine.times);
+	if (engine.length[chat] <= COMMON ||
+	    engine.length[chat] >= engine.longest)
 		engine.length[chat] = COMMON + 1 + pick(GROWTH);
 	served(chat, engine.length[chat]);
 }
@@ -156,9 +163,12 @@ told(uint64_t capacity, uint32_t block_tokens)
 
 /* ------------------------------------------------------------- learnt --- */
 
-/* The block size equals the index's, is larger, smaller, or unrelated. */
-static const uint32_t blocks_of[] = { BLOCK, 4 * BLOCK, BLOCK / 4, 48 };
-enum { KINDS = 4 };
+/*
+ * The block size equals the index's, is larger, smaller, or unrelated. The last
+ * one is that of hybrid models.
+ */
+static const uint32_t blocks_of[] = { BLOCK, 4 * BLOCK, BLOCK / 4, 48, 2176 };
+enum { KINDS = sizeof(blocks_of) / sizeof(blocks_of[0]) };
 
 static void
 ck_near(double is, double must_be, double share, const char *what)
@@ -194,6 +204,7 @@ START_TEST(a_capacity)
 	uint32_t more;
 
 	learns(_i);
+	capacity *= engine.times;
 	for (more = 0; more < 20 && worker_stats(0).retain !=
 	    KVR_RETAIN_CAPACITY; more++) /* it may be in doubt */
 		turns(200);
@@ -225,6 +236,31 @@ START_TEST(short_requests)
 		if (i % 10 == 0)
 			turn();
 	}
+}
+END_TEST
+
+/*
+ * An engine finds nothing below a minimum. Many prompts that share less prove
+ * nothing about a chat that is longer, also if a capacity is told.
+ */
+START_TEST(below_a_minimum)
+{
+	uint32_t block = blocks_of[_i % KINDS], i;
+
+	told(_i / KINDS % 2 == 0 ? 0 : CAPACITY,
+	    _i / KINDS < 2 ? block : 0);
+	engine_of(block, CAPACITY);
+	engine.minimum = 1024;
+	served(0, engine.longest - 200);
+	served(0, engine.longest - 180);
+	for (i = 0; i < 40; i++) {
+		served(1 + i, COMMON + 200);
+		must(!numbers_nothing(k, id_slot(id[0])));
+	}
+	asked = predicted = found = 0;
+	served(0, engine.longest - 160);
+	ck_assert_msg(predicted * 4 > found * 3, "%u predicted, %u found",
+	    (uint32_t)predicted, (uint32_t)found);
 }
 END_TEST
 
@@ -310,6 +346,7 @@ suite_learning(void)
 	tcase_add_loop_test(t, as_much_as_is_found, 0, 2 * KINDS);
 	tcase_add_loop_test(t, a_capacity, 0, 2 * KINDS);
 	tcase_add_loop_test(t, short_requests, 0, 2 * KINDS);
+	tcase_add_loop_test(t, below_a_minimum, 0, 4 * KINDS);
 	tcase_add_loop_test(t, warm_before_the_record, 0, 8);
 	tcase_add_test(t, larger_than_told);
 	tcase_add_loop_test(t, larger_than_told_and_evicts_leaves, 0, 20);

@@ -131,7 +131,7 @@ START_TEST(sixteen_zeros)
 	for (i = 0; i < 100000; i++)
 		numbers_zero(k, 0);
 	ck_assert(numbers_nothing(k, 0));
-	numbers_above_zero(k, 0);
+	numbers_above_zero(k, 0, 64);
 	ck_assert(!numbers_nothing(k, 0));
 }
 END_TEST
