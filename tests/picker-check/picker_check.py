@@ -11,8 +11,8 @@ SERVERs, ADDRESS:PORT, are all that it chooses from, at least three.
     --health PORT  of another port that answers health checks, without TLS
     --places N     each server takes N requests at a time: then comes 429
     --prefill S    a further server, which prefills for the others; several
-    --generated D  modules that protoc has made of ext_proc.proto and
-                   health.proto (default: they are made in a temporary folder)
+    --generated D  where to keep what protoc makes of ext_proc.proto and
+                   health.proto (default: a temporary folder)
     --only WORD    checks whose name has the word
 
 It needs the packages of requirements.txt.
@@ -23,6 +23,7 @@ import importlib
 import json
 import os
 import queue
+import shutil
 import ssl
 import sys
 import tempfile
@@ -46,17 +47,28 @@ PROMPT = 'some words ' * 300
 pb = pb_grpc = hpb = hpb_grpc = None
 
 
+def compile_messages(messages):
+    """Several checkers may do so at a time: the first one's are kept."""
+    from grpc_tools import protoc
+    include = os.path.join(os.path.dirname(protoc.__file__), '_proto')
+    made = tempfile.mkdtemp(dir=os.path.dirname(messages))
+    for name in 'ext_proc', 'health':
+        if protoc.main(['', '-I' + HERE, '-I' + include,
+                '--python_out=' + made, '--grpc_python_out=' + made,
+                name + '.proto']) != 0:
+            sys.exit('protoc has failed')
+    try:
+        os.rename(made, messages)
+    except OSError:
+        shutil.rmtree(made)
+
+
 def generate(folder):
     global pb, pb_grpc, hpb, hpb_grpc
-    if not os.path.exists(os.path.join(folder, 'ext_proc_pb2.py')):
-        from grpc_tools import protoc
-        for name in 'ext_proc', 'health':
-            include = os.path.join(os.path.dirname(protoc.__file__), '_proto')
-            if protoc.main(['', '-I' + HERE, '-I' + include,
-                    '--python_out=' + folder, '--grpc_python_out=' + folder,
-                    name + '.proto']) != 0:
-                sys.exit('protoc has failed')
-    sys.path.insert(0, folder)
+    messages = os.path.join(os.path.abspath(folder), 'messages')
+    if not os.path.isdir(messages):
+        compile_messages(messages)
+    sys.path.insert(0, messages)
     pb = importlib.import_module('ext_proc_pb2')
     pb_grpc = importlib.import_module('ext_proc_pb2_grpc')
     hpb = importlib.import_module('health_pb2')
