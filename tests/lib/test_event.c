@@ -121,6 +121,37 @@ START_TEST(what_exceeds_the_counted_capacity_leaves)
 }
 END_TEST
 
+/*
+ * Answers take room whether it was told or counted: those there were, and those
+ * that are expected while a request runs, two blocks each.
+ */
+START_TEST(answers_take_room)
+{
+	struct kvr_worker facts = { .size = sizeof(facts) };
+	struct kvr_report answer = { .size = sizeof(answer),
+		.completion_tokens = 2 };
+	uint64_t lease;
+
+	if (_i == 0) {
+		ck_assert_int_eq(kvr_worker_get(k, id[0], &facts), KVR_OK);
+		facts.capacity_tokens = 8;
+		ck_assert_int_eq(kvr_worker_set(k, id[0], &facts), KVR_OK);
+	} else {
+		(void)batch(0, 1, "s8 r8 s8 r8 s8 r8 s8 r8", 1);
+		ck_assert_uint_eq(capacity(), 8);
+	}
+	lease = reserve(0, "abcd", 1);
+	commit(lease, 1);
+	ck_assert_int_eq(kvr_lease_finish(k, lease, &answer, 2, 0), KVR_OK);
+	ck_assert_uint_eq(slot_at(k, 0)->anonymous, 2);
+	served("wxyz", 3);
+	ck_assert_uint_eq(slot_at(k, 0)->anonymous, 0);
+	say("abcd");
+	ck_assert_uint_eq(overlap(0, 4), 2);
+	region_sound();
+}
+END_TEST
+
 /* The configured capacity was too large. */
 START_TEST(counting_replaces_what_was_told)
 {
@@ -205,6 +236,7 @@ suite_event(void)
 	tcase_add_test(t, blocks_of_two_sizes_do_not_count);
 	tcase_add_test(t, a_clear_heals_another_size);
 	tcase_add_test(t, what_exceeds_the_counted_capacity_leaves);
+	tcase_add_loop_test(t, answers_take_room, 0, 2);
 	tcase_add_test(t, counting_replaces_what_was_told);
 	tcase_add_test(t, what_others_store_outlives);
 	tcase_add_test(t, the_past_outlives_nothing);

@@ -15,7 +15,8 @@
 
 enum {
 	TOKENS = 3200, BLOCK_OF = 16, REQUESTS = 400, FLEET = 17,
-	MINUTE = 1200 /* requests */
+	MINUTE = 1200 /* requests */, AT_ONCE = 40,
+	SHORT = 320
 };
 #define APART INT64_C(50000000)
 
@@ -178,6 +179,56 @@ START_TEST(a_chat_stays)
 }
 END_TEST
 
+/* Tens of requests run at a time: each ends when its place is taken again. */
+static void
+turns_at_once(uint32_t n)
+{
+	static uint64_t open[AT_ONCE];
+	struct kvr_decision d = { .size = sizeof(d) };
+
+	memset(open, 0, sizeof(open));
+	memset(asked, 0, sizeof(asked));
+	for (; n > 0; n--) {
+		int64_t now = (int64_t)sent * APART;
+		uint32_t token[SHORT] = { ++sent }, i = sent % AT_ONCE;
+
+		if ((open[i] != 0 &&
+		    kvr_lease_finish(k, open[i], NULL, now, 0) != KVR_OK) ||
+		    kvr_prompt_set_tokens(p, NULL, token, SHORT) != KVR_OK ||
+		    kvr_lease_open(k, p, NULL, now, &d) != KVR_OK ||
+		    kvr_lease_commit(k, d.lease, now, 0) != KVR_OK ||
+		    kvr_lease_first_token(k, d.lease, now + 1000, 0) != KVR_OK)
+			ck_abort_msg("request %u", sent);
+		open[i] = d.lease;
+		for (i = 0; i < workers; i++)
+			asked[i] += id[i] == d.worker;
+	}
+}
+
+/*
+ * A caller forgot a lease, before it was sent or behind that. Until the lease
+ * ends its worker is taken less often, as if that prompt still waited, and is
+ * not forgotten.
+ */
+START_TEST(a_forgotten_lease)
+{
+	struct kvr_decision d = { .size = sizeof(d) };
+	uint32_t token[SHORT] = { UINT32_MAX }, on;
+
+	begin(8);
+	ck_assert_int_eq(kvr_prompt_set_tokens(p, NULL, token, SHORT), KVR_OK);
+	ck_assert_int_eq(kvr_lease_open(k, p, NULL, 0, &d), KVR_OK);
+	for (on = 0; id[on] != d.worker; on++)
+		continue;
+	if (_i == 1)
+		ck_assert_int_eq(kvr_lease_commit(k, d.lease, 0, 0), KVR_OK);
+	turns_at_once(MINUTE);
+	ck_assert_msg(asked[on] * 8 * 8 >= MINUTE, "%u of %u requests",
+	    asked[on], MINUTE);
+	end();
+}
+END_TEST
+
 Suite *suite_readme_load(void);
 
 Suite *
@@ -190,6 +241,7 @@ suite_readme_load(void)
 	tcase_add_loop_test(t, a_worker_that_joins_gets_its_share, 0, 8);
 	tcase_add_loop_test(t, leases_are_spread, 0, LEASES);
 	tcase_add_loop_test(t, a_chat_stays, 0, 3);
+	tcase_add_loop_test(t, a_forgotten_lease, 0, 2);
 	suite_add_tcase(s, t);
 	return s;
 }

@@ -70,6 +70,29 @@ START_TEST(void_then_due_then_oldest)
 }
 END_TEST
 
+/* However long it lasts, and also if it never ends: the oldest goes first. */
+START_TEST(endless_then_oldest)
+{
+	static const int64_t ttls[] = { KVR_TTL_ENDLESS, INT64_MAX,
+	    INT64_MAX / 2, INT64_MAX / 2 + 1, INT64_MAX / 2 + 2 };
+	struct kvr_options o = small_options();
+
+	region_end();
+	o.ttl_ns = ttls[_i];
+	region_of(&o);
+	observe(2, "aa", 10);
+	observe(0, "bb", 20);
+	observe(1, "cc", 30);
+	observe(0, "dd", 40);
+	evict_one(50);
+	ck_tree("bb:0 cc:1 dd:0");
+	evict_one(50);
+	ck_tree("cc:1 dd:0");
+	evict_one(50);
+	ck_tree("dd:0");
+}
+END_TEST
+
 START_TEST(refreshed_is_younger)
 {
 	observe(0, "aa", 1);
@@ -401,6 +424,7 @@ suite_retain(void)
 	suite_add_tcase(s, fair);
 	tcase_add_test(fair, nobody_starves);
 	tcase_add_test(t, void_then_due_then_oldest);
+	tcase_add_loop_test(t, endless_then_oldest, 0, 5);
 	tcase_add_test(t, refreshed_is_younger);
 	tcase_add_test(t, children_before_parents);
 	tcase_add_test(t, due_to_the_nanosecond);
