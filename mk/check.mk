@@ -210,7 +210,8 @@ check-all: ## run all checks, including slow ones
 	    coverage check-model check-foreign fuzz lint tidy check-engine check-probe check-sync \
 	    check-events check-pick check-haproxy check-nginx check-nginx-newer \
 	    'check-nginx VALGRIND=1' check-clients check-python check-lua \
-	    check-envoy-module bench-routing-quick demo; do \
+	    check-envoy check-envoy-module bench-routing-quick demo \
+	    demo-envoy; do \
 	    $(MAKE) --no-print-directory $$target || exit 1; done
 	@sh mk/tally.sh $(BUILD)/tally $(BUILD)/*/tally
 

@@ -604,6 +604,48 @@ narrow_targets_are_refused()
 	    cat "$scratch/m32.out"
 }
 
+# The last lines of a run: what failed, by which seed, and the command for it.
+failures_are_repeated()
+{
+	fake=$scratch/failures
+	rm -rf "$fake"
+	mkdir "$fake"
+	cat > "$fake/check" <<-'END'
+		#!/bin/sh
+		case $1 in
+		-s) echo 7 ;;
+		-l) printf 'good\nbad\ndead\n' ;;
+		-t)
+			case $3 in
+			good) echo 2 0 0 > "$2" ;;
+			bad)
+				echo '    FAILED   x.c:1: 2 is not 3 (KVR_SEED=99)'
+				echo '    FAILED   x.c:4: no seed'
+				echo 1 2 0 > "$2"
+				;;
+			esac ;;
+		esac
+	END
+	chmod +x "$fake/check"
+	if KVR_TEST_PERCENT=10 AGAIN='make one' FUZZ_RUNS='' JOBS=2 \
+	    sh mk/check.sh "$fake" 'good bad dead' '' > "$fake/log"; then
+		echo 'it does not fail'
+	fi
+	sed -n '/^what failed:/,$p' "$fake/log" > "$fake/last"
+	repeats=' KVR_TEST_PERCENT=10 make one T='
+	for line in \
+	    '    FAILED   bad: x.c:1: 2 is not 3 (KVR_SEED=99)' \
+	    "             KVR_SEED=99$repeats"bad \
+	    '    FAILED   bad: x.c:4: no seed' \
+	    "             KVR_SEED=7$repeats"bad \
+	    '    FAILED   dead: dead exited early' \
+	    "             KVR_SEED=7$repeats"dead \
+	    '3 passed, 3 failed, 0 skipped'; do
+		grep -qxF -e "$line" "$fake/last" || echo "missing: $line"
+	done
+	[ "$(grep -c . "$fake/last")" -eq 8 ] || cat "$fake/last"
+}
+
 # A policy that only modelled engines have is not simply unknown.
 replay_names_the_missing_option()
 {
