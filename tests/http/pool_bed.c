@@ -204,18 +204,24 @@ bed_answer(struct kvh_call *c, uint32_t status, const char *type,
 }
 
 int64_t
-bed_count(struct kvh *h, const char *key)
+bed_count_at(struct kvh *h, const char *key, int64_t now)
 {
 	static char text[ROOM];
 	char quoted[64];
 	const char *at;
 	size_t n;
 
-	if (kvh_status(h, KVH_JSON, 0, text, sizeof(text) - 1, &n) != 0 ||
+	if (kvh_status(h, KVH_JSON, now, text, sizeof(text) - 1, &n) != 0 ||
 	    n >= sizeof(text))
 		return -1;
 	text[n] = '\0';
 	(void)snprintf(quoted, sizeof(quoted), "\"%s\":", key);
 	at = strstr(text, quoted);
 	return at == NULL ? -1 : strtoll(at + strlen(quoted), NULL, 10);
+}
+
+int64_t
+bed_count(struct kvh *h, const char *key)
+{
+	return bed_count_at(h, key, 0);
 }

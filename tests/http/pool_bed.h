@@ -45,6 +45,7 @@ const char *bed_answer(struct kvh_call *c, uint32_t status, const char *type,
     const char *body, size_t piece, int64_t now);
 /* A number of the JSON of kvh_status: the first one after this key. */
 int64_t bed_count(struct kvh *h, const char *key);
+int64_t bed_count_at(struct kvh *h, const char *key, int64_t now);
 
 /* Responses with usage: so many prompt, cached and completion tokens. */
 extern const char bed_json[], bed_stream[];

@@ -955,6 +955,31 @@ END_TEST
 
 /* ---------------------------------------------------------------- trace --- */
 
+/* Prompts that differ at their front, and by their scope. */
+START_TEST(fronts)
+{
+	static const char *const bodies[] = { "{\"cache_salt\":\"%02d\","
+	    "\"messages\":[{\"role\":\"user\",\"content\":\"%s\"}]}",
+	    "{\"messages\":[{\"role\":\"system\",\"content\":\"%02d\"},"
+	    "{\"role\":\"user\",\"content\":\"%s\"}]}" };
+	static char text[8000], body[9000];
+	struct kvh *h = bed_pool("", 2);
+	struct kvh_call *c;
+	size_t i;
+
+	for (i = 0; i + 1 < sizeof(text); i++)
+		text[i] = (char)('a' + i * i / 7 % 26);
+	for (i = 0; i < 20; i++) {
+		(void)snprintf(body, sizeof(body), bodies[_i], (int)i, text);
+		c = bed_request(h, CHAT, NULL, body, NOW);
+		ck_assert_ptr_nonnull(c);
+		kvh_call_free(c);
+	}
+	ck_assert_int_eq(bed_count(h, "prompts_parted"), _i == 0 ? 0 : 19);
+	kvh_free(h);
+}
+END_TEST
+
 START_TEST(trace)
 {
 	struct kvh *h = bed_pool("trace=on", 1);
@@ -1015,6 +1040,7 @@ suite_pool_call(void)
 	tcase_add_loop_test(t, sessions_stay, 0, 6);
 	tcase_add_test(t, sessions_by_hash);
 	tcase_add_test(t, state_stays);
+	tcase_add_loop_test(t, fronts, 0, 2);
 	tcase_add_test(t, trace);
 	suite_add_tcase(s, t);
 	return s;

@@ -97,6 +97,8 @@ START_TEST(in_order)
 	ck_assert_int_eq(kvh_pick(c[5], NOW + 5 * MS, NULL), KVH_EFULL);
 	ck_assert_int_eq(kvh_wait(c[5], NOW + 5 * MS), KVH_EFULL);
 	ck_assert_str_eq(bed_word(c[5], KVH_REASON_WORD), "queue_full");
+	ck_assert_int_eq(bed_count_at(pool, "waiting", NOW + 5 * MS), 3);
+	ck_assert_int_eq(bed_count(pool, "most"), 3);
 	ck_assert_ptr_null(turn(pool, NOW + 6 * MS));
 	ends(c[0], NOW + 7 * MS);
 	/* There is room, but not for one that has just come. */

@@ -131,6 +131,18 @@ prompt_end(struct kvh_call *c)
 	    &of);
 }
 
+/* Counts a prompt that differs from an earlier one at its front alone. */
+static void
+front_look(struct kvh_call *c)
+{
+	unsigned looked, parted;
+
+	pool_lock(c->h);
+	(void)fronts_look(&c->h->fronts, c->prompt, &c->prompt_scope,
+	    c->h->fleet.shared, &looked, &parted);
+	pool_unlock(c->h);
+}
+
 static void
 facts_take(struct kvh_call *c, uint32_t whole)
 {
@@ -150,7 +162,11 @@ facts_take(struct kvh_call *c, uint32_t whole)
 		c->facts.extends = false;
 	if (c->facts.cut)
 		pool_count(c->h, COUNT_TRUNCATED, 1);
-	if (c->opinion == REASON_COST && !prompt_end(c))
+	if (c->opinion != REASON_COST)
+		return;
+	if (prompt_end(c))
+		front_look(c);
+	else
 		c->opinion = REASON_FAILED;
 }
 

@@ -58,6 +58,7 @@
 
 #include "body.h"
 #include "evidence.h"
+#include "fronts.h"
 #include "kept_state.h"
 #include "known.h"
 #include "kvroute.h"
@@ -178,6 +179,7 @@ struct kvh {
 	struct pool_polls polls;
 	struct waits waits;  /* requests in line; */
 	size_t woken;        /* those that are to pick now, or do */
+	struct fronts fronts; /* of the prompts */
 	struct spares spares;
 	struct writes writes;
 	/* leases of processes that have died */

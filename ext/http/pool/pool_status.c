@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "judge.h"
+#include "places.h"
 #include "pool_poll.h"
 #include "status.h"
 
@@ -48,6 +49,26 @@ struct verdicts {
 	char (*names)[KVR_NAME_MAX];
 	size_t n;
 };
+
+static void
+queue_look(struct kvh *h, int64_t now, struct status_upstream *up)
+{
+	up->queue = h->fleet.queue;
+	if (up->queue == 0)
+		return;
+	pool_lock(h);
+	up->waiting = places_length(&h->waits.places, now);
+	pool_unlock(h);
+}
+
+static uint32_t
+cost_of(const struct kvh *h)
+{
+	struct kvr_policy policy = { .size = sizeof(policy) };
+
+	return kvr_policy_get(h->k, &policy) == KVR_OK ? policy.cost :
+	    KVR_COST_BALANCED;
+}
 
 /* False: no memory. */
 static bool
@@ -102,6 +123,8 @@ kvh_status(struct kvh *h, uint32_t form, int64_t now, char *text, size_t room,
 	up.name_length = h->options.name.length;
 	up.kvr = h->k;
 	up.options = h->region;
+	up.cost = cost_of(h);
+	queue_look(h, pool_now(now), &up);
 	if (h->options.shadow != 0)
 		up.shadow = pool_shadows[h->options.shadow];
 	up.counters = &counters;
