@@ -98,6 +98,18 @@ usage_member=',"stream_options":{"include_usage":true}'
 send_in_pieces()
 {
 	perl -MIO::Socket::INET -e '
+	# Until the other end has no byte of it unread; or for 10 s.
+	sub until_read
+	{
+		my ($s, $port) = @_;
+		my $there = sprintf "0100007F:%04X 0100007F:%04X", $port,
+		    $s->sockport;
+		for (1 .. 1000) {
+			open(my $tcp, "<", "/proc/net/tcp") or die;
+			return if grep /: $there \S+ \w+:0{8} /, <$tcp>;
+			select undef, undef, undef, 0.01;
+		}
+	}
 	my ($port, $file, $n, $chunked) = @ARGV;
 	open(my $in, "<:raw", $file) or die;
 	my $body = do { local $/; <$in> };
@@ -111,7 +123,7 @@ send_in_pieces()
 	    . "Connection: close\r\nContent-Type: application/json\r\n"
 	    . ($chunked ? "Transfer-Encoding: chunked"
 	    : "Content-Length: " . length $body) . "\r\n\r\n" . $pieces[0];
-	select undef, undef, undef, 0.02;
+	until_read($s, $port);
 	syswrite $s, $pieces[1];
 	my $answer = join "", <$s>;
 	print $answer =~ /^HTTP\/1.1 (\d+)/ ? $1 : "no answer";
