@@ -52,6 +52,7 @@ static const struct {
 	{ "workers=99999999999999999999", KVH_EVALUE, 0 },
 	{ "trace_sample=0.5%", 0, NONE }, { "trace_sample=1", KVH_EVALUE, 0 },
 	{ "trace_sample=101%", KVH_EVALUE, 0 },
+	{ "trace_sample=1.%", KVH_EVALUE, 0 },
 	{ "fallbacks=7", 0, NONE }, { "fallbacks=8", KVH_EVALUE, 0 },
 	{ "secret=/nowhere", KVH_EVALUE, 0 }, { "name=p1", 0, NONE },
 	{ "ignore_line=^a|^b.c:", 0, NONE },

@@ -56,7 +56,7 @@ number_read(struct span *s, bool decimals, double *out)
 		unit *= point ? 10 : 1;
 	}
 	*out = value / unit;
-	return digits > 0 && digits <= 18;
+	return digits > 0 && digits <= 18 && (!point || unit > 1);
 }
 
 static bool
