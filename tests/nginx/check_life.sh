@@ -265,11 +265,11 @@ blocked_life()
 	no_errors 'after a reload'
 }
 
-# ask_long WORD - one prompt of a chat; the overlap is in the log.
+# ask_long WORD [TOKENS] - one prompt of a chat; the overlap is in the log.
 ask_long()
 {
-	awk -v w="$1" 'BEGIN {
-		printf "{\"model\":\"m\",\"max_tokens\":2,\"prompt\":\""
+	awk -v w="$1" -v n="${2:-2}" 'BEGIN {
+		printf "{\"model\":\"m\",\"max_tokens\":%d,\"prompt\":\"", n
 		for (i = 0; i < 300; i++)
 			printf "%s%d ", w, i
 		printf "\"%s}", w ~ /^s/ ? ",\"stream\":true" : ""
@@ -309,8 +309,8 @@ turn_that_met_a_held_lock_is_recorded()
 	for word in streamed plain; do
 		ask_long $word
 	done
-	# Its answer begins when the lock is free.
-	ask_long at_commit &
+	# Its answer begins when the lock is free: it takes some seconds.
+	ask_long at_commit 10 &
 	asked=$!
 	until_true 20 engines_are_busy || echo 'it is not asked'
 	end_strays
