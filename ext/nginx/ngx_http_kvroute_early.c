@@ -115,28 +115,22 @@ static void
 body_came(ngx_http_request_t *r)
 {
 	kvroute_srv_conf_t *up = kvroute_lender(r);
-	size_t size = kvroute_body_size(r);
 	kvroute_reader_t *reader;
+	ngx_int_t rc = NGX_ERROR;
 
-	if (size == 0 || up == NULL) {
+	if (kvroute_body_size(r) == 0 || up == NULL) {
 		kvroute_phases_go_on(r);
 		return;
 	}
 	reader = kvroute_reader_make(r, up, kvroute_endpoint(r));
-	if (reader != NULL)
+	if (reader != NULL) {
 		reader->early = true;
-	if (reader != NULL && !kvroute_is_now(size)) {
-		if (kvroute_hold(reader, body_read)) {
-			r->write_event_handler =
-			    ngx_http_request_empty_handler;
-			kvroute_client_watch(reader);
-			return;
-		}
-	} else if (reader != NULL && kvroute_read_whole(reader)) {
-		body_read(r);
-		return;
+		rc = kvroute_read_body(reader, body_read);
 	}
-	ngx_http_finalize_request(r, NGX_HTTP_INTERNAL_SERVER_ERROR);
+	if (rc == NGX_OK)
+		body_read(r);
+	else if (rc == NGX_ERROR)
+		ngx_http_finalize_request(r, NGX_HTTP_INTERNAL_SERVER_ERROR);
 }
 
 static ngx_int_t

@@ -21,7 +21,6 @@
 #include "counters.h"
 #include "endpoint.h"
 #include "ngx_http_kvroute_ctx.h"
-#include "ngx_http_kvroute_find.h"
 #include "reason.h"
 #include "shared.h"
 #include "usage_ask.h"
@@ -30,6 +29,40 @@ enum { BYTES_BEHIND = 256 * 1024 }; /* in a file */
 
 static const char IDENTITY[] = "Accept-Encoding: identity\r\n";
 
+/* ----------------------------------------------------------------- head --- */
+
+/* The end of the line at p, including its CRLF. */
+static u_char *
+line_end(u_char *p, u_char *last)
+{
+	while (p < last && *p != '\n')
+		p++;
+	return p < last ? p + 1 : last;
+}
+
+static bool
+line_is(const u_char *p, const u_char *end, const char *name)
+{
+	const size_t n = name == NULL ? 0 : ngx_strlen(name);
+
+	return n > 0 && (size_t)(end - p) > n && p[n] == ':' &&
+	    ngx_strncasecmp((u_char *)p, (u_char *)name, n) == 0;
+}
+
+u_char *
+kvroute_head_copy(ngx_buf_t *to, const ngx_buf_t *from, const char *name,
+    const char *other)
+{
+	u_char *p = from->pos, *end;
+
+	for (; p < from->last && *p != '\r'; p = end) {
+		end = line_end(p, from->last);
+		if (!line_is(p, end, name) && !line_is(p, end, other))
+			to->last = ngx_cpymem(to->last, p, (size_t)(end - p));
+	}
+	return p;
+}
+
 /*
  * A copy of the head with Accept-Encoding: identity, because usage cannot be
  * read from gzip, and with another Content-Length unless that is negative.
@@ -37,19 +70,15 @@ static const char IDENTITY[] = "Accept-Encoding: identity\r\n";
 static ngx_buf_t *
 head_make(ngx_pool_t *pool, ngx_buf_t *head, off_t length)
 {
-	u_char *p = head->pos, *end;
-	ngx_buf_t *b = ngx_create_temp_buf(pool, (size_t)(head->last - p) +
-	    sizeof(IDENTITY) + sizeof("Content-Length: \r\n") + NGX_OFF_T_LEN);
+	ngx_buf_t *b = ngx_create_temp_buf(pool, (size_t)(head->last -
+	    head->pos) + sizeof(IDENTITY) + sizeof("Content-Length: \r\n") +
+	    NGX_OFF_T_LEN);
+	u_char *p;
 
 	if (b == NULL)
 		return NULL;
-	for (; p < head->last && *p != '\r'; p = end) {
-		end = kvroute_line_end(p, head->last);
-		if (kvroute_line_is(p, end, "Accept-Encoding") || (length >= 0
-		    && kvroute_line_is(p, end, "Content-Length")))
-			continue;
-		b->last = ngx_cpymem(b->last, p, (size_t)(end - p));
-	}
+	p = kvroute_head_copy(b, head, "Accept-Encoding", length >= 0 ?
+	    "Content-Length" : NULL);
 	b->last = ngx_cpymem(b->last, IDENTITY, sizeof(IDENTITY) - 1);
 	if (length >= 0)
 		b->last = ngx_sprintf(b->last, "Content-Length: %O\r\n",
@@ -58,6 +87,8 @@ head_make(ngx_pool_t *pool, ngx_buf_t *head, off_t length)
 	b->last = ngx_cpymem(b->last, p, (size_t)(head->last - p));
 	return b;
 }
+
+/* ----------------------------------------------------------------- body --- */
 
 /* The bytes of this buffer from the offset on. */
 static ngx_buf_t *
@@ -90,10 +121,13 @@ rest_make(ngx_pool_t *pool, ngx_buf_t *buf, off_t offset)
 static ngx_buf_t *
 text_make(ngx_pool_t *pool, const ngx_str_t *text)
 {
-	ngx_buf_t *b = ngx_create_temp_buf(pool, text->len);
+	ngx_buf_t *b = ngx_calloc_buf(pool);
 
-	if (b != NULL)
-		b->last = ngx_cpymem(b->last, text->data, text->len);
+	if (b == NULL)
+		return NULL;
+	b->start = b->pos = text->data;
+	b->end = b->last = text->data + text->len;
+	b->temporary = 1;
 	return b;
 }
 
@@ -154,12 +188,9 @@ link_add(ngx_pool_t *pool, ngx_chain_t ***last, ngx_buf_t *buf)
 	return true;
 }
 
-/*
- * Puts the text in place of `cut` bytes at `at`. No link is changed; the body
- * begins with *first. nginx does not accept empty buffers.
- */
-static bool
-chain_splice(ngx_pool_t *pool, ngx_chain_t **first, off_t at, off_t cut,
+/* No link is changed. nginx does not accept empty buffers. */
+bool
+kvroute_chain_splice(ngx_pool_t *pool, ngx_chain_t **first, off_t at, off_t cut,
     const ngx_str_t *put)
 {
 	ngx_chain_t *cl = *first, *body, **last = &body;
@@ -167,7 +198,7 @@ chain_splice(ngx_pool_t *pool, ngx_chain_t **first, off_t at, off_t cut,
 	off_t size;
 
 	for (; at >= (size = ngx_buf_size(cl->buf)); cl = cl->next, at -= size)
-		if (!link_add(pool, &last, cl->buf))
+		if (size > 0 && !link_add(pool, &last, cl->buf))
 			return false;
 	/* Only its beginning can stay in a file. */
 	if (cl->buf->in_file && cl->buf->file_pos != 0)
@@ -199,7 +230,7 @@ usage_ask(ngx_http_request_t *r, const struct usage_ask *ask)
 	const off_t size = chain_size(*body);
 
 	if (at + cut >= size || !sent_as_read(r) ||
-	    !chain_splice(r->pool, body, at, cut, &put))
+	    !kvroute_chain_splice(r->pool, body, at, cut, &put))
 		return -1;
 	return size + (off_t)put.len - cut;
 }
@@ -236,7 +267,7 @@ wants_usage(kvroute_ctx_t *ctx, kvroute_loc_conf_t *loc, struct usage_ask *ask)
 static bool
 is_http1(const ngx_buf_t *head)
 {
-	const u_char *end = kvroute_line_end(head->pos, head->last);
+	const u_char *end = line_end(head->pos, head->last);
 
 	return end - head->pos > 10 &&
 	    ngx_strncmp(end - 10, "HTTP/1.", 7) == 0;

@@ -34,23 +34,6 @@ kvroute_header(ngx_http_request_t *r, const char *name)
 	return NULL;
 }
 
-u_char *
-kvroute_line_end(u_char *p, u_char *last)
-{
-	while (p < last && *p != '\n')
-		p++;
-	return p < last ? p + 1 : last;
-}
-
-bool
-kvroute_line_is(const u_char *p, const u_char *end, const char *name)
-{
-	const size_t n = ngx_strlen(name);
-
-	return (size_t)(end - p) > n && p[n] == ':' &&
-	    ngx_strncasecmp((u_char *)p, (u_char *)name, n) == 0;
-}
-
 /* Modules that are linked statically have names. */
 ngx_uint_t
 kvroute_module_find(ngx_module_t **modules, const char *name)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* ngx_http_kvroute_find.h - texts, headers, lines and modules by name. */
+/* ngx_http_kvroute_find.h - texts, headers and modules by name. */
 #ifndef NGX_HTTP_KVROUTE_FIND_H
 #define NGX_HTTP_KVROUTE_FIND_H
 
@@ -10,9 +10,6 @@ bool kvroute_same(const ngx_str_t *a, const ngx_str_t *b);
 bool kvroute_word_is(const ngx_str_t *text, const char *word);
 /* A header of the client's request; NULL: not found. */
 ngx_table_elt_t *kvroute_header(ngx_http_request_t *r, const char *name);
-/* The end of the line at p, including its CRLF; is it the header's? */
-u_char *kvroute_line_end(u_char *p, u_char *last);
-bool kvroute_line_is(const u_char *p, const u_char *end, const char *name);
 /* The place in the list; at the NULL at the end: this nginx lacks it. */
 ngx_uint_t kvroute_module_find(ngx_module_t **modules, const char *name);
 

@@ -26,7 +26,6 @@
 #include "lacking.h"
 #include "ngx_http_kvroute_ctx.h"
 #include "ngx_http_kvroute_edit.h"
-#include "ngx_http_kvroute_find.h"
 #include "ngx_http_kvroute_server.h"
 #include "ngx_http_kvroute_try.h"
 #include "reason.h"
@@ -138,31 +137,6 @@ head_process(ngx_http_request_t *r)
 
 /* ------------------------------------------------------------- the head --- */
 
-static bool
-is_ours(const kvroute_srv_conf_t *up, const u_char *p,
-    const u_char *end)
-{
-	return (up->ranked &&
-	    kvroute_line_is(p, end, (char *)header.data)) ||
-	    (up->parted &&
-	    kvroute_line_is(p, end, (char *)prefill.data));
-}
-
-/* Copies the head without such lines; returns where its empty line is. */
-static u_char *
-head_copy(const kvroute_srv_conf_t *up, ngx_buf_t *to,
-    ngx_buf_t *from)
-{
-	u_char *p = from->pos, *end;
-
-	for (; p < from->last && *p != '\r'; p = end) {
-		end = kvroute_line_end(p, from->last);
-		if (!is_ours(up, p, end))
-			to->last = ngx_cpymem(to->last, p, (size_t)(end - p));
-	}
-	return p;
-}
-
 ngx_int_t
 kvroute_rank_prepare(kvroute_ctx_t *ctx)
 {
@@ -185,7 +159,8 @@ kvroute_rank_prepare(kvroute_ctx_t *ctx)
 	    prefill.len + sizeof(": \r\n") + KVR_NAME_MAX);
 	if (b == NULL)
 		return NGX_ERROR;
-	rest = head_copy(ctx->up, b, head);
+	rest = kvroute_head_copy(b, head, ctx->up->ranked ? (char *)header.data :
+	    NULL, ctx->up->parted ? (char *)prefill.data : NULL);
 	ctx->rank_head = b;
 	ctx->rank_at = b->last;
 	ctx->rank_rest.data = rest;

@@ -225,9 +225,15 @@ upstream_conf(ngx_http_request_t *r)
 	return proxy == NULL ? NULL : r->loc_conf[proxy->ctx_index];
 }
 
+static bool
+is_now(size_t size)
+{
+	return size <= SHORT && loop.spent < TURN_NS;
+}
+
 /* As ngx_http_upstream_init_request does a moment later. */
-void
-kvroute_client_watch(kvroute_reader_t *reader)
+static void
+client_watch(kvroute_reader_t *reader)
 {
 	ngx_http_request_t *r = reader->request;
 	const ngx_http_upstream_conf_t *conf = upstream_conf(r);
@@ -245,8 +251,8 @@ kvroute_client_watch(kvroute_reader_t *reader)
 	}
 }
 
-bool
-kvroute_hold(kvroute_reader_t *reader, ngx_http_client_body_handler_pt then)
+static bool
+reader_hold(kvroute_reader_t *reader, ngx_http_client_body_handler_pt then)
 {
 	if (!kvroute_reader_begin(reader))
 		return false;
@@ -258,22 +264,47 @@ kvroute_hold(kvroute_reader_t *reader, ngx_http_client_body_handler_pt then)
 	return true;
 }
 
+static bool
+read_whole(kvroute_reader_t *reader)
+{
+	int64_t began = kvr_clock_now(), ns;
+
+	if (!kvroute_reader_begin(reader))
+		return false;
+	while (kvroute_reader_piece(reader))
+		continue;
+	kvroute_reader_end(reader);
+	ns = kvr_clock_now() - began;
+	reader->ns += (uint64_t)ns;
+	time_spend(ns);
+	return true;
+}
+
+ngx_int_t
+kvroute_read_body(kvroute_reader_t *reader,
+    ngx_http_client_body_handler_pt then)
+{
+	ngx_http_request_t *r = reader->request;
+
+	if (r != r->main || is_now(kvroute_body_size(r)))
+		return read_whole(reader) ? NGX_OK : NGX_ERROR;
+	if (!reader_hold(reader, then))
+		return NGX_ERROR;
+	r->write_event_handler = ngx_http_request_empty_handler;
+	client_watch(reader);
+	return NGX_DONE;
+}
+
 /* Instead of the post_handler of nginx, which is reader->then. */
 static void
 body_came(ngx_http_request_t *r)
 {
 	kvroute_reader_t *reader = kvroute_reader_of(r);
 
-	if (kvroute_hold(reader, reader->then))
-		kvroute_client_watch(reader);
+	if (reader_hold(reader, reader->then))
+		client_watch(reader);
 	else
 		reader->then(r);
-}
-
-bool
-kvroute_is_now(size_t size)
-{
-	return size <= SHORT && loop.spent < TURN_NS;
 }
 
 /* The one to which the location led last, else any. */
@@ -303,7 +334,7 @@ reader_ask(ngx_http_request_t *r, kvroute_srv_conf_t *up)
 	size_t size = kvroute_body_size(r);
 
 	if (up == NULL || up->fleet.kvr == NULL || endpoint == ENDPOINT_OTHER ||
-	    size == 0 || kvroute_is_now(size) || kvroute_bypassed(r))
+	    size == 0 || is_now(size) || kvroute_bypassed(r))
 		return NULL;
 	return kvroute_reader_make(r, up, endpoint);
 }
@@ -400,7 +431,7 @@ kvroute_read_ahead(ngx_http_request_t *r)
 	if (is_unused(reader, r))
 		return NGX_DECLINED;
 	reader = reader_ask(r, loc->seen);
-	if (reader == NULL || !kvroute_hold(reader, kvroute_phases_go_on))
+	if (reader == NULL || !reader_hold(reader, kvroute_phases_go_on))
 		return NGX_DECLINED;
 	r->write_event_handler = ngx_http_request_empty_handler;
 	return NGX_DONE;
@@ -420,22 +451,6 @@ is_fitting(const kvroute_reader_t *reader, kvroute_ctx_t *ctx)
 	    reader->most == loc->max_body &&
 	    reader->reasoning == loc->reasoning &&
 	    reader->ignored == loc->ignored;
-}
-
-bool
-kvroute_read_whole(kvroute_reader_t *reader)
-{
-	int64_t began = kvr_clock_now(), ns;
-
-	if (!kvroute_reader_begin(reader))
-		return false;
-	while (kvroute_reader_piece(reader))
-		continue;
-	kvroute_reader_end(reader);
-	ns = kvr_clock_now() - began;
-	reader->ns += (uint64_t)ns;
-	time_spend(ns);
-	return true;
 }
 
 /* The text that was read early becomes a prompt of this upstream. */
@@ -467,7 +482,7 @@ kvroute_reader_get(kvroute_ctx_t *ctx)
 	}
 	kvroute_reader_early_leave(r);
 	reader = kvroute_reader_make(r, ctx->up, ctx->endpoint);
-	return reader != NULL && kvroute_read_whole(reader) ? reader : NULL;
+	return reader != NULL && read_whole(reader) ? reader : NULL;
 }
 
 /* ---------------------------------------------------------------- begin --- */

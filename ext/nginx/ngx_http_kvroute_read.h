@@ -14,15 +14,9 @@ void kvroute_read_begin(ngx_cycle_t *cycle);
 kvroute_reader_t *kvroute_reader_get(kvroute_ctx_t *ctx);
 /* For early and salt: the upstream that lends spares for reading, or NULL. */
 kvroute_srv_conf_t *kvroute_lender(ngx_http_request_t *r);
-/* May so many bytes be read in one go now? */
-bool kvroute_is_now(size_t size);
-/* In one go; false: it cannot be read. */
-bool kvroute_read_whole(kvroute_reader_t *reader);
-/* In turns. False: it cannot be read. Else `then` is called later. */
-bool kvroute_hold(kvroute_reader_t *reader,
+/* NGX_OK: it is read; NGX_DONE: in turns, and `then` is called later. */
+ngx_int_t kvroute_read_body(kvroute_reader_t *reader,
     ngx_http_client_body_handler_pt then);
-/* A client that leaves while it is held ends the request. */
-void kvroute_client_watch(kvroute_reader_t *reader);
 void kvroute_phases_go_on(ngx_http_request_t *r);
 /* The body was read, and has grown ahead of its end. */
 void kvroute_reader_moved(ngx_http_request_t *r, ngx_chain_t *from,

@@ -26,14 +26,15 @@
  * Isolation must not be bypassed. So a body that cannot be salted is refused,
  * unless it is certainly no JSON: another endpoint, and another type.
  */
-#include "ngx_http_kvroute_refuse.h"
-#include "ngx_http_kvroute_find.h"
 #include "ngx_http_kvroute_salt.h"
 
 #include "endpoint.h"
+#include "ngx_http_kvroute_edit.h"
+#include "ngx_http_kvroute_find.h"
 #include "ngx_http_kvroute_path.h"
 #include "ngx_http_kvroute_read.h"
 #include "ngx_http_kvroute_reader.h"
+#include "ngx_http_kvroute_refuse.h"
 #include "salt.h"
 
 enum {
@@ -73,17 +74,6 @@ kvroute_salt_value(ngx_http_request_t *r)
 }
 
 /* ---------------------------------------------------------------- chain --- */
-
-/* Bytes from..from + n - 1 of a buffer, which has them. */
-static bool
-buf_get(ngx_buf_t *b, off_t from, size_t n, u_char *to)
-{
-	if (!ngx_buf_in_memory(b))
-		return ngx_read_file(b->file, to, n, b->file_pos + from) ==
-		    (ssize_t)n;
-	ngx_memcpy(to, b->pos + from, n);
-	return true;
-}
 
 static bool
 file_blank(ngx_file_t *file, off_t at, size_t n)
@@ -134,77 +124,23 @@ chain_blank(ngx_chain_t *cl, const struct salt_span *span)
 	return true;
 }
 
-/* All bytes from `from` on. */
 static bool
-chain_get(ngx_chain_t *cl, off_t from, u_char *to)
+chain_get(ngx_chain_t *cl, u_char *to)
 {
-	off_t at = 0, size;
+	size_t n;
 
-	for (; cl != NULL; at += size, cl = cl->next) {
-		size = ngx_buf_size(cl->buf);
-		if (at + size <= from)
-			continue;
-		if (!buf_get(cl->buf, from - at, (size_t)(at + size - from),
-		    to))
+	for (; cl != NULL; to += n, cl = cl->next) {
+		n = (size_t)ngx_buf_size(cl->buf);
+		if (ngx_buf_in_memory(cl->buf))
+			ngx_memcpy(to, cl->buf->pos, n);
+		else if (ngx_read_file(cl->buf->file, to, n,
+		    cl->buf->file_pos) != (ssize_t)n)
 			return false;
-		to += at + size - from;
-		from = at + size;
 	}
 	return true;
 }
 
-/* A copy of the chain up to there; *last is where another link goes. */
-static ngx_int_t
-chain_front(ngx_pool_t *pool, ngx_chain_t *cl, off_t end, ngx_chain_t ***last)
-{
-	ngx_chain_t *link;
-	off_t size;
-
-	for (; cl != NULL && end > 0; end -= size, cl = cl->next) {
-		size = ngx_min(ngx_buf_size(cl->buf), end);
-		if (size == 0)
-			continue;
-		link = ngx_alloc_chain_link(pool);
-		if (link == NULL)
-			return NGX_ERROR;
-		link->buf = ngx_alloc_buf(pool);
-		if (link->buf == NULL)
-			return NGX_ERROR;
-		*link->buf = *cl->buf;
-		if (ngx_buf_in_memory(link->buf))
-			link->buf->last = link->buf->pos + size;
-		if (link->buf->in_file)
-			link->buf->file_last = link->buf->file_pos + size;
-		link->buf->last_buf = 0;
-		**last = link;
-		*last = &link->next;
-	}
-	**last = NULL;
-	return NGX_OK;
-}
-
 /* ----------------------------------------------------------------- edit --- */
-
-/* The member and the bytes behind it. NGX_DECLINED: it cannot be made. */
-static ngx_int_t
-tail_make(ngx_http_request_t *r, salt_t *s, size_t behind, ngx_buf_t **tail)
-{
-	size_t room = SALT_ROOM(s->wanted.len), n;
-	ngx_buf_t *b = ngx_create_temp_buf(r->pool, room + behind);
-
-	if (b == NULL)
-		return NGX_ERROR;
-	n = salt_member(&s->scan, s->wanted.data, s->wanted.len, b->last, room);
-	if (n == 0)
-		return NGX_DECLINED;
-	b->last += n;
-	if (!chain_get(r->request_body->bufs, (off_t)s->scan.end, b->last))
-		return NGX_ERROR;
-	b->last += behind;
-	b->last_buf = 1;
-	*tail = b;
-	return NGX_OK;
-}
 
 static ngx_int_t
 request_refuse(ngx_http_request_t *r, ngx_int_t status, const char *why)
@@ -215,25 +151,29 @@ request_refuse(ngx_http_request_t *r, ngx_int_t status, const char *why)
 	return status;
 }
 
-/* The struct of the body and the length are those of this request alone. */
-static ngx_int_t
-body_replace(ngx_http_request_t *r, salt_t *s, ngx_buf_t *tail, off_t grown)
+/* The body of this request alone. */
+static void
+body_replace(ngx_http_request_t *r, ngx_http_request_body_t *body,
+    ngx_chain_t *bufs, off_t grown)
 {
-	ngx_http_request_body_t *body = ngx_palloc(r->pool, sizeof(*body));
-	ngx_chain_t *link = ngx_alloc_chain_link(r->pool), *bufs, **last;
-
-	last = &bufs;
-	if (body == NULL || link == NULL || chain_front(r->pool,
-	    r->request_body->bufs, (off_t)s->scan.end, &last) != NGX_OK)
-		return NGX_ERROR;
-	link->buf = tail;
-	link->next = NULL;
-	*last = link;
 	*body = *r->request_body;
 	kvroute_reader_moved(r, body->bufs, bufs, grown);
 	body->bufs = bufs;
 	r->request_body = body;
-	r->headers_in.content_length_n += grown;
+}
+
+/* The length is that of this request alone, too. */
+static ngx_int_t
+member_put(ngx_http_request_t *r, salt_t *s, const ngx_str_t *member)
+{
+	ngx_http_request_body_t *body = ngx_palloc(r->pool, sizeof(*body));
+	ngx_chain_t *bufs = r->request_body->bufs;
+
+	if (body == NULL || !kvroute_chain_splice(r->pool, &bufs,
+	    (off_t)s->scan.end, 0, member))
+		return NGX_ERROR;
+	body_replace(r, body, bufs, (off_t)member->len);
+	r->headers_in.content_length_n += (off_t)member->len;
 	/* The text of the header is shared with subrequests. */
 	r->headers_in.content_length = NULL;
 	return NGX_OK;
@@ -249,29 +189,26 @@ body_copy(ngx_http_request_t *r)
 	ngx_buf_t *b = ngx_create_temp_buf(r->pool, n);
 
 	if (body == NULL || link == NULL || b == NULL ||
-	    !chain_get(r->request_body->bufs, 0, b->last))
+	    !chain_get(r->request_body->bufs, b->last))
 		return NGX_ERROR;
 	b->last += n;
 	link->buf = b;
 	link->next = NULL;
-	*body = *r->request_body;
-	kvroute_reader_moved(r, body->bufs, link, 0);
-	body->bufs = link;
+	body_replace(r, body, link, 0);
 	body->temp_file = NULL;
-	r->request_body = body;
 	return NGX_OK;
 }
 
 static ngx_int_t
 body_edit(ngx_http_request_t *r, salt_t *s)
 {
-	off_t size = (off_t)kvroute_body_size(r);
-	size_t behind = (size_t)(size - (off_t)s->scan.end), i;
-	ngx_buf_t *tail;
-	ngx_int_t rc;
+	const size_t room = SALT_ROOM(s->wanted.len);
+	ngx_str_t member = { 0, ngx_pnalloc(r->pool, room) };
+	ngx_int_t rc = NGX_OK;
 	uint64_t salts = 0;
+	size_t i;
 
-	if (behind > BEHIND_MOST)
+	if (kvroute_body_size(r) - s->scan.end > BEHIND_MOST)
 		return request_refuse(r, NGX_HTTP_BAD_REQUEST,
 		    "too much white space behind the body");
 	for (i = 0; i < s->scan.spans; i++)
@@ -279,18 +216,20 @@ body_edit(ngx_http_request_t *r, salt_t *s)
 	if (salts > SALTS_MOST)
 		return request_refuse(r, NGX_HTTP_BAD_REQUEST,
 		    "the client's salt is too long");
-	rc = tail_make(r, s, behind, &tail);
-	if (rc == NGX_DECLINED)
+	if (member.data == NULL)
+		return NGX_HTTP_INTERNAL_SERVER_ERROR;
+	member.len = salt_member(&s->scan, s->wanted.data, s->wanted.len,
+	    member.data, room);
+	if (member.len == 0)
 		return request_refuse(r, NGX_HTTP_BAD_REQUEST, "the value of "
 		    "\"kvroute_salt\" is not UTF-8");
-	if (rc == NGX_OK && r != r->main && s->scan.spans > 0)
+	if (r != r->main && s->scan.spans > 0)
 		rc = body_copy(r);
 	for (i = 0; rc == NGX_OK && i < s->scan.spans; i++) {
 		if (!chain_blank(r->request_body->bufs, &s->scan.span[i]))
 			rc = NGX_ERROR;
 	}
-	if (rc != NGX_OK || body_replace(r, s, tail,
-	    ngx_buf_size(tail) - (off_t)behind) != NGX_OK)
+	if (rc != NGX_OK || member_put(r, s, &member) != NGX_OK)
 		return NGX_HTTP_INTERNAL_SERVER_ERROR;
 	s->value = s->wanted;
 	return NGX_DECLINED;
@@ -330,14 +269,8 @@ body_scan(ngx_http_request_t *r, salt_t *s)
 		return NGX_HTTP_INTERNAL_SERVER_ERROR;
 	salt_begin(&s->scan);
 	reader->salt = &s->scan;
-	if (r == r->main && !kvroute_is_now(kvroute_body_size(r))) {
-		if (!kvroute_hold(reader, scan_done))
-			return NGX_HTTP_INTERNAL_SERVER_ERROR;
-		r->write_event_handler = ngx_http_request_empty_handler;
-		kvroute_client_watch(reader);
+	if (kvroute_read_body(reader, scan_done) == NGX_DONE)
 		return NGX_DONE;
-	}
-	(void)kvroute_read_whole(reader);
 	reader->request = NULL;
 	return scan_result(r, s);
 }
