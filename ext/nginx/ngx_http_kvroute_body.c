@@ -44,43 +44,13 @@ scope_end(kvroute_ctx_t *ctx)
 	ngx_str_t salt = kvroute_salt_value(r);
 	struct scope_texts of = { .salt = { salt.data, salt.len } };
 
-	return text_find(r, loc->model, ctx->model, &of.model) &&
+	return text_find(r, loc->model, ctx->texts.model, &of.model) &&
 	    text_find(r, loc->scope, none, &of.tenant) &&
 	    prompt_scope_end(reader->prompt, &reader->scope,
 	    ctx->up->fleet.kvr, reader->body, &of);
 }
 
 /* --------------------------------------------------------------- prompt --- */
-
-static u_char *
-text_keep(ngx_str_t *to, u_char *room, const char *text, size_t n)
-{
-	to->data = room;
-	to->len = n;
-	return ngx_cpymem(room, text, n);
-}
-
-/* The parser is given back before the request ends. */
-static bool
-texts_keep(kvroute_ctx_t *ctx)
-{
-	struct body_facts *facts = &ctx->facts;
-	size_t i, n = facts->model_length + 1;
-	u_char *room;
-
-	for (i = 0; i < BODY_IDS; i++)
-		n += facts->id_length[i];
-	room = ngx_pnalloc(ctx->request->pool, n);
-	if (room != NULL)
-		room = text_keep(&ctx->model, room, facts->model,
-		    facts->model_length);
-	for (i = 0; i < BODY_IDS && room != NULL; i++)
-		room = text_keep(&ctx->body_ids[i], room, facts->id[i],
-		    facts->id_length[i]);
-	facts->model = NULL;
-	ngx_memzero(facts->id, sizeof(facts->id));
-	return room != NULL;
-}
 
 /* The prompt gets its end once the scope is known. */
 static enum reason
@@ -90,7 +60,10 @@ prompt_end(kvroute_ctx_t *ctx)
 	enum reason opinion = reason_of_body(reader->outcome);
 
 	ctx->facts = reader->facts;
-	if (!texts_keep(ctx))
+	ctx->facts.model = NULL;
+	ngx_memzero(ctx->facts.id, sizeof(ctx->facts.id));
+	if (!kvroute_texts_keep(ctx->request->pool, &ctx->texts,
+	    &reader->facts))
 		return REASON_FAILED;
 	if (opinion != REASON_COST)
 		return opinion;

@@ -32,8 +32,7 @@
  *   take answer region     nginx's balancer; response filters; processes
  *   peer                   the life of a request, as kvr_lease(3) draws it
  *   advice                 lines that are missing
- *   phases                 filters and handlers
- *   module                 directives; calls of nginx at start
+ *   module                 directives, phases; calls of nginx at start
  *
  * A request has one struct here, kvroute_ctx_t, made when its
  * upstream is chosen, and a reader, which may be older: a long body is read in
@@ -155,7 +154,7 @@ typedef enum {
 
 struct kvroute_main_conf_s {
 	ngx_array_t upstreams;  /* kvroute_srv_conf_t *, those on */
-	const char *needs;      /* NULL, or a directive that needs one */
+	const char *needs;      /* NULL, or why there must be one */
 	bool shared;            /* some block has kvroute_share, */
 	bool scoped;            /* and some such one kvroute_scope */
 };

@@ -3,11 +3,9 @@
 #ifndef NGX_HTTP_KVROUTE_CTX_H
 #define NGX_HTTP_KVROUTE_CTX_H
 
-#include "ngx_http_kvroute_conf.h"
+#include "ngx_http_kvroute_reader.h"
 
-#include "body.h"
 #include "booking.h"
-#include "endpoint.h"
 #include "evidence.h"
 #include "kept_state.h"
 #include "passing.h"
@@ -43,9 +41,8 @@ struct kvroute_ctx_s {
 	/* of the body */
 	kvroute_reader_t *reader; /* NULL: no prompt */
 	enum endpoint endpoint;
-	struct body_facts facts; /* its texts are copied: */
-	ngx_str_t model;
-	ngx_str_t body_ids[BODY_IDS];
+	struct body_facts facts;
+	kvroute_texts_t texts;
 	/* of the session */
 	ngx_str_t tenant;
 	struct kept_state keeps;

@@ -3,11 +3,11 @@
 #ifndef NGX_HTTP_KVROUTE_EARLY_H
 #define NGX_HTTP_KVROUTE_EARLY_H
 
-#include "ngx_http_kvroute_conf.h"
+#include "ngx_http_kvroute_reader.h"
 
-ngx_int_t kvroute_early_add(ngx_conf_t *cf);
-/* Empty if they are not known early. */
-ngx_str_t kvroute_early_model(ngx_http_request_t *r);
-ngx_str_t kvroute_early_id(ngx_http_request_t *r, ngx_uint_t which);
+/* Of the PREACCESS phase. */
+ngx_int_t kvroute_early_handler(ngx_http_request_t *r);
+/* NULL: they are not known early. */
+const kvroute_texts_t *kvroute_early_texts(ngx_http_request_t *r);
 
 #endif

@@ -50,6 +50,35 @@ kvroute_reader_leave(kvroute_reader_t *reader)
 	reader->prompt = NULL;
 }
 
+/* ---------------------------------------------------------------- texts --- */
+
+static u_char *
+text_keep(ngx_str_t *to, u_char *room, const char *text, size_t n)
+{
+	to->data = room;
+	to->len = n;
+	return ngx_cpymem(room, text, n);
+}
+
+bool
+kvroute_texts_keep(ngx_pool_t *pool, kvroute_texts_t *to,
+    const struct body_facts *facts)
+{
+	size_t i, n = facts->model_length + 1;
+	u_char *room;
+
+	for (i = 0; i < BODY_IDS; i++)
+		n += facts->id_length[i];
+	room = ngx_pnalloc(pool, n);
+	if (room != NULL)
+		room = text_keep(&to->model, room, facts->model,
+		    facts->model_length);
+	for (i = 0; i < BODY_IDS && room != NULL; i++)
+		room = text_keep(&to->ids[i], room, facts->id[i],
+		    facts->id_length[i]);
+	return room != NULL;
+}
+
 /* --------------------------------------------------------------- reader --- */
 
 /* The request is over, in any way. */

@@ -36,6 +36,16 @@ struct kvroute_reader_s {
 	uint64_t ns;
 };
 
+/* Texts of a body, which outlive its parser. */
+typedef struct {
+	ngx_str_t model;
+	ngx_str_t ids[BODY_IDS];
+} kvroute_texts_t;
+
+/* False: no memory. */
+bool kvroute_texts_keep(ngx_pool_t *pool, kvroute_texts_t *to,
+    const struct body_facts *facts);
+
 kvroute_reader_t *kvroute_reader_make(ngx_http_request_t *r,
     kvroute_srv_conf_t *up, enum endpoint endpoint);
 /* The newest of this request, or NULL; subrequests share its pool. */

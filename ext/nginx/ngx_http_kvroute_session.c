@@ -54,8 +54,8 @@ state_read(kvroute_ctx_t *ctx)
 	    ctx->request->method == NGX_HTTP_POST,
 	    ctx->request->method == NGX_HTTP_DELETE, &path);
 	kept_digest(&ctx->keeps, ctx->up->fleet.kvr, text_of(&ctx->tenant),
-	    &path, text_of(&ctx->body_ids[BODY_PREVIOUS]),
-	    text_of(&ctx->body_ids[BODY_CONVERSATION]));
+	    &path, text_of(&ctx->texts.ids[BODY_PREVIOUS]),
+	    text_of(&ctx->texts.ids[BODY_CONVERSATION]));
 }
 
 void

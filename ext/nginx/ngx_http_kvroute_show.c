@@ -224,7 +224,7 @@ body_look(question_t *q)
 	kvroute_loc_conf_t *loc = kvroute_loc(q->ctx.request);
 
 	kvroute_body_read(&q->ctx);
-	q->model = q->ctx.model;
+	q->model = q->ctx.texts.model;
 	if (q->ctx.opinion != REASON_COST)
 		return;
 	q->info.size = sizeof(q->info);

@@ -60,8 +60,8 @@ kvroute_trace_keep(kvroute_ctx_t *ctx)
 
 /* ---------------------------------------------------------------- write --- */
 
-static ngx_int_t
-log_handler(ngx_http_request_t *r)
+ngx_int_t
+kvroute_trace_handler(ngx_http_request_t *r)
 {
 	kvroute_loc_conf_t *loc = kvroute_loc(r);
 	kvroute_ctx_t *ctx = kvroute_ctx(r);
@@ -81,19 +81,5 @@ log_handler(ngx_http_request_t *r)
 		ngx_log_error(NGX_LOG_ALERT, r->connection->log, ngx_errno,
 		    "write to \"%V\" failed", &loc->trace->file->name);
 	free(line);
-	return NGX_OK;
-}
-
-ngx_int_t
-kvroute_trace_add(ngx_conf_t *cf)
-{
-	ngx_http_core_main_conf_t *core = ngx_http_conf_get_module_main_conf(cf,
-	    ngx_http_core_module);
-	ngx_http_handler_pt *handler = ngx_array_push(
-	    &core->phases[NGX_HTTP_LOG_PHASE].handlers);
-
-	if (handler == NULL)
-		return NGX_ERROR;
-	*handler = log_handler;
 	return NGX_OK;
 }

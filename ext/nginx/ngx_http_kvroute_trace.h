@@ -11,7 +11,8 @@ struct kvroute_trace_s {
 };
 
 char *kvroute_trace_set(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
-ngx_int_t kvroute_trace_add(ngx_conf_t *cf);
+/* Of the LOG phase. */
+ngx_int_t kvroute_trace_handler(ngx_http_request_t *r);
 /* If this request is in the sample, keeps the fields of its line. */
 void kvroute_trace_keep(kvroute_ctx_t *ctx);
 

@@ -97,14 +97,17 @@ text_get(ngx_http_request_t *r, ngx_http_variable_value_t *v, uintptr_t fact)
 static ngx_str_t
 body_text_of(ngx_http_request_t *r, uintptr_t which)
 {
-	kvroute_ctx_t *ctx = kvroute_ctx(r);
-	const ngx_str_t *text = ctx == NULL ? NULL : which == MODEL ?
-	    &ctx->model : &ctx->body_ids[which];
+	const kvroute_ctx_t *ctx = kvroute_ctx(r);
+	const kvroute_texts_t *of = ctx == NULL ? NULL : &ctx->texts;
+	ngx_str_t text = ngx_null_string;
+	int turn;
 
-	if (text != NULL && text->len > 0)
-		return *text;
-	return which == MODEL ? kvroute_early_model(r) :
-	    kvroute_early_id(r, which);
+	for (turn = 0; turn < 2 && text.len == 0; turn++) {
+		if (of != NULL)
+			text = which == MODEL ? of->model : of->ids[which];
+		of = kvroute_early_texts(r);
+	}
+	return text;
 }
 
 /* The user, by the one of three members that the client has. */

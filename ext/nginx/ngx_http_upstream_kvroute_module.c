@@ -15,12 +15,13 @@
 #include "endpoint.h"
 #include "ngx_http_kvroute_advice.h"
 #include "ngx_http_kvroute_answer.h"
+#include "ngx_http_kvroute_aside.h"
+#include "ngx_http_kvroute_early.h"
 #include "ngx_http_kvroute_find.h"
 #include "ngx_http_kvroute_front.h"
 #include "ngx_http_kvroute_param.h"
 #include "ngx_http_kvroute_peer.h"
-#include "ngx_http_kvroute_phases.h"
-#include "ngx_http_kvroute_queue.h"
+#include "ngx_http_kvroute_read.h"
 #include "ngx_http_kvroute_region.h"
 #include "ngx_http_kvroute_salt.h"
 #include "ngx_http_kvroute_server.h"
@@ -354,6 +355,9 @@ loc_create(ngx_conf_t *cf)
 	return loc;
 }
 
+#define NEEDS_UPSTREAM(directive) "\"" directive "\" needs an upstream with " \
+	"\"kvroute\": there is none"
+
 static char *
 loc_merge(ngx_conf_t *cf, void *parent, void *child)
 {
@@ -381,9 +385,9 @@ loc_merge(ngx_conf_t *cf, void *parent, void *child)
 	ngx_conf_merge_msec_value(loc->comments, of->comments, 0);
 	kvroute_location_advise(cf);
 	if (loc->early)
-		main->needs = "kvroute_early";
+		main->needs = NEEDS_UPSTREAM("kvroute_early");
 	if (loc->salt != NULL)
-		main->needs = "kvroute_salt";
+		main->needs = NEEDS_UPSTREAM("kvroute_salt");
 	wrong = kvroute_share_merge(cf, loc, of);
 	if (wrong == NULL)
 		return NGX_CONF_OK;
@@ -391,9 +395,69 @@ loc_merge(ngx_conf_t *cf, void *parent, void *child)
 	return NGX_CONF_ERROR;
 }
 
+/* -------------------------------------------------------------- phases --- */
+
+/* A request that is salted comes again. */
+static ngx_int_t
+precontent_handler(ngx_http_request_t *r)
+{
+	ngx_int_t rc = kvroute_salt_set(r);
+
+	return rc != NGX_DECLINED ? rc : kvroute_read_ahead(r);
+}
+
+/* nginx runs the handlers of a phase from the last to the first. */
+static ngx_int_t
+handler_add(ngx_conf_t *cf, ngx_http_phases phase, ngx_http_handler_pt handler,
+    bool runs_last)
+{
+	ngx_http_core_main_conf_t *core = ngx_http_conf_get_module_main_conf(cf,
+	    ngx_http_core_module);
+	ngx_array_t *all = &core->phases[phase].handlers;
+	ngx_http_handler_pt *place = ngx_array_push(all), *first = all->elts;
+
+	if (place == NULL)
+		return NGX_ERROR;
+	if (runs_last) {
+		ngx_memmove(first + 1, first,
+		    (all->nelts - 1) * sizeof(*first));
+		place = first;
+	}
+	*place = handler;
+	return NGX_OK;
+}
+
+/* NULL, or what the configuration lacks. */
+static const char *
+lack_of(const kvroute_main_conf_t *main)
+{
+	return main->needs != NULL && main->upstreams.nelts == 0 ? main->needs :
+	    kvroute_share_check(main);
+}
+
+static ngx_int_t
+phases_add(ngx_conf_t *cf)
+{
+	const char *lack = lack_of(kvroute_main(cf));
+
+	if (lack != NULL) {
+		ngx_log_error(NGX_LOG_EMERG, cf->log, 0, "%s", lack);
+		return NGX_ERROR;
+	}
+	if (kvroute_upstreams_advise(cf) != NGX_OK ||
+	    kvroute_aside_prepare(cf) != NGX_OK)
+		return NGX_ERROR;
+	kvroute_filters_add();
+	kvroute_read_add();
+	return handler_add(cf, NGX_HTTP_PRECONTENT_PHASE, precontent_handler,
+	    true) == NGX_OK && handler_add(cf, NGX_HTTP_PREACCESS_PHASE,
+	    kvroute_early_handler, false) == NGX_OK ? handler_add(cf,
+	    NGX_HTTP_LOG_PHASE, kvroute_trace_handler, false) : NGX_ERROR;
+}
+
 static ngx_http_module_t context = {
 	kvroute_variables_add,
-	kvroute_phases_add,
+	phases_add,
 	main_create,
 	NULL,
 	srv_create,
