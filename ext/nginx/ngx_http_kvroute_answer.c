@@ -20,7 +20,6 @@
 #include "ngx_http_kvroute_edit.h"
 #include "ngx_http_kvroute_end.h"
 #include "ngx_http_kvroute_find.h"
-#include "ngx_http_kvroute_health.h"
 #include "ngx_http_kvroute_ranks.h"
 #include "ngx_http_kvroute_reader.h"
 #include "ngx_http_kvroute_refuse.h"

@@ -11,8 +11,6 @@
 #include "counters.h"
 #include "endpoint.h"
 #include "ngx_http_kvroute_ctx.h"
-#include "ngx_http_kvroute_front.h"
-#include "ngx_http_kvroute_path.h"
 #include "ngx_http_kvroute_read.h"
 #include "ngx_http_kvroute_reader.h"
 #include "ngx_http_kvroute_salt.h"
@@ -52,6 +50,23 @@ scope_end(kvroute_ctx_t *ctx)
 
 /* --------------------------------------------------------------- prompt --- */
 
+/* Counts a prompt that is like an earlier one but in front: see fronts.h. */
+static void
+front_look(kvroute_srv_conf_t *up,
+    const struct kvr_prompt *prompt, const struct kvr_scope *scope)
+{
+	unsigned looked, parted;
+
+	if (up->fronts != NULL && fronts_look(up->fronts, prompt, scope,
+	    up->fleet.shared, &looked, &parted))
+		ngx_log_error(NGX_LOG_WARN, ngx_cycle->log, 0,
+		    "kvroute: upstream \"%V\": %ud of the last %ud long "
+		    "prompts differ from earlier ones at their beginning "
+		    "only, so that engines share nothing: does it have a line "
+		    "that changes with each request? See kvroute_ignore_line",
+		    &up->upstream->host, parted, looked);
+}
+
 /* The prompt gets its end once the scope is known. */
 static enum reason
 prompt_end(kvroute_ctx_t *ctx)
@@ -70,7 +85,7 @@ prompt_end(kvroute_ctx_t *ctx)
 	if (!scope_end(ctx))
 		return REASON_FAILED;
 	if (ctx->up->fleet.shared != NULL && !ctx->facts.media)
-		kvroute_front_look(ctx->up, reader->prompt, &reader->scope);
+		front_look(ctx->up, reader->prompt, &reader->scope);
 	return REASON_COST;
 }
 

@@ -8,28 +8,23 @@
  *   conf, ctx              types: configured, of a request
  *   find                   headers, lines, modules, structs of a request
  *   server                 facts of servers
- *   path front             endpoints; lines that do not count
- *   reader edit            the body in pieces; the request that is sent
- *   param share            directives
+ *   reader edit            endpoints, the body in pieces; the request that is sent
+ *   param                  directives
  *   reply time             a question and its response; histograms
- *   try                    the peers as they are, those that were tried
- *   read ranks             bodies in turns; headers of a choice
  *   poll                   questions to engines
+ *   follow peers           peers that come and go, were tried, are taken
+ *   read ranks             bodies in turns; headers of a choice
  *
- *   health                 gray servers
- *   early salt trace       before the choice; the input of replay(1)
+ *   early refuse salt      before the choice; errors with a sentence
+ *   variables              logs; the input of replay(1)
  *
  *   body                   text -> prompt
- *   end                    finish or abort, also while the lock is held
- *   follow variables       peers that come and go; logs
+ *   end                    finish or abort, also while the lock is held; health
+ *   choose                 the best of the peers
+ *   status                 JSON, metrics, page, explanations, orders
  *
- *   look choose            the peers as they are now; the best of them
- *   aside                  a long status in a thread
- *   show                   JSON, metrics, page, explanations
- *
- *   refuse                 errors with a sentence
- *   queue session status   the line; sessions and their state; orders
- *   take answer region     nginx's balancer; response filters; processes
+ *   queue session          the line; sessions and their state
+ *   answer region          response filters; processes
  *   peer                   the life of a request, as kvr_lease(3) draws it
  *   advice                 lines that are missing
  *   module                 directives, phases; calls of nginx at start

@@ -23,9 +23,8 @@
 
 #include "body.h"
 #include "endpoint.h"
-#include "ngx_http_kvroute_path.h"
-#include "ngx_http_kvroute_read.h"
 #include "ngx_http_kvroute_find.h"
+#include "ngx_http_kvroute_read.h"
 #include "ngx_http_kvroute_reader.h"
 
 typedef struct {

@@ -37,46 +37,31 @@ enum {
 
 /* ----------------------------------------------------------------- list --- */
 
-#if (KVROUTE_RESOLVE)
-
 /* Others may change it at any time. */
 static ngx_uint_t
 generation_of(const kvroute_srv_conf_t *up)
 {
+#if (KVROUTE_RESOLVE)
 	ngx_http_upstream_rr_peers_t *peers = up->upstream->peer.data;
 
-	return peers->config == NULL ? 0 :
-	    *(volatile ngx_uint_t *)peers->config;
-}
-
-static bool
-has_names(const kvroute_srv_conf_t *up)
-{
-	ngx_http_upstream_rr_peers_t *peers = up->upstream->peer.data;
-
-	for (; peers != NULL; peers = peers->next)
-		if (peers->resolve != NULL)
-			return true;
-	return false;
-}
-
-#else
-
-static ngx_uint_t
-generation_of(const kvroute_srv_conf_t *up)
-{
-	(void)up;
+	if (peers->config != NULL)
+		return *(volatile ngx_uint_t *)peers->config;
+#endif
 	return 0;
 }
 
 static bool
 has_names(const kvroute_srv_conf_t *up)
 {
-	(void)up;
+#if (KVROUTE_RESOLVE)
+	ngx_http_upstream_rr_peers_t *peers = up->upstream->peer.data;
+
+	for (; peers != NULL; peers = peers->next)
+		if (peers->resolve != NULL)
+			return true;
+#endif
 	return false;
 }
-
-#endif
 
 typedef struct {
 	struct known_list of;

@@ -10,7 +10,7 @@
 
 #include "ngx_http_kvroute_find.h"
 #include "ngx_http_kvroute_server.h"
-#include "ngx_http_kvroute_trace.h"
+#include "ngx_http_kvroute_variables.h"
 #include "region_file.h"
 #include "text_rows.h"
 

@@ -25,8 +25,7 @@
 
 #include "counters.h"
 #include "ngx_http_kvroute_ctx.h"
-#include "ngx_http_kvroute_look.h"
-#include "ngx_http_kvroute_try.h"
+#include "ngx_http_kvroute_peers.h"
 #include "reason.h"
 #include "shared.h"
 
@@ -411,17 +410,6 @@ kvroute_queue_begin(kvroute_srv_conf_t *up, ngx_log_t *log)
 	up->waits.event.log = log;
 	/* The timers of requests that wait keep an exiting process alive. */
 	up->waits.event.cancelable = 1;
-}
-
-bool
-kvroute_queue_make(kvroute_ctx_t *ctx, size_t bytes)
-{
-	if (ctx->up->fleet.queue == 0)
-		return true;
-	if (ctx->wait.tried == NULL || bytes > ctx->wait.bytes)
-		ctx->wait.tried = ngx_palloc(ctx->request->pool, bytes + 1);
-	ctx->wait.bytes = bytes;
-	return ctx->wait.tried != NULL;
 }
 
 /* Without a limit no server is ever full. */

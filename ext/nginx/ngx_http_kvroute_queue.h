@@ -7,8 +7,6 @@
 
 /* For each process. */
 void kvroute_queue_begin(kvroute_srv_conf_t *up, ngx_log_t *log);
-/* For a request, with so many bytes of tried peers; false: no memory. */
-bool kvroute_queue_make(kvroute_ctx_t *ctx, size_t bytes);
 /* Before a choice: saves the state of peers, to return to. */
 void kvroute_queue_keep(kvroute_ctx_t *ctx);
 /* A choice gave no peer. NGX_AGAIN: the request waits, else NGX_BUSY. */

@@ -26,8 +26,8 @@
 #include "lacking.h"
 #include "ngx_http_kvroute_ctx.h"
 #include "ngx_http_kvroute_edit.h"
+#include "ngx_http_kvroute_peers.h"
 #include "ngx_http_kvroute_server.h"
-#include "ngx_http_kvroute_try.h"
 #include "reason.h"
 #include "shared.h"
 

@@ -42,7 +42,6 @@
 #include "endpoint.h"
 #include "ngx_http_kvroute_ctx.h"
 #include "ngx_http_kvroute_find.h"
-#include "ngx_http_kvroute_path.h"
 #include "ngx_http_kvroute_reader.h"
 #include "ngx_http_kvroute_time.h"
 #include "shared.h"

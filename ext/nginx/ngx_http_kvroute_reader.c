@@ -17,7 +17,6 @@
 #include "body.h"
 #include "counters.h"
 #include "endpoint.h"
-#include "ngx_http_kvroute_front.h"
 #include "ngx_http_kvroute_find.h"
 #include "salt.h"
 #include "shared.h"
@@ -129,6 +128,23 @@ kvroute_bypassed(ngx_http_request_t *r)
 	return ngx_http_test_predicates(r, loc->bypass) == NGX_DECLINED;
 }
 
+/* A body_line; its context is an ngx_array_t. */
+static bool
+line_is_ignored(void *lines, const char *line, size_t n)
+{
+#if (NGX_PCRE)
+	const ngx_array_t *all = lines;
+	ngx_regex_t **regex = all->elts;
+	ngx_str_t text = { n, (u_char *)line };
+	ngx_uint_t i;
+
+	for (i = 0; i < all->nelts; i++)
+		if (ngx_regex_exec(regex[i], &text, NULL, 0) >= 0)
+			return true;
+#endif
+	return false;
+}
+
 bool
 kvroute_reader_begin(kvroute_reader_t *reader)
 {
@@ -155,7 +171,7 @@ kvroute_reader_begin(kvroute_reader_t *reader)
 	reader->reasoning = loc->reasoning;
 	reader->ignored = loc->ignored;
 	if (loc->ignored != NULL)
-		body_ignore(reader->body, kvroute_line_ignored, loc->ignored);
+		body_ignore(reader->body, line_is_ignored, loc->ignored);
 	body_reasoning(reader->body, loc->reasoning == KVROUTE_KEEP);
 	body_begin(reader->body, reader->prompt, reader->endpoint);
 	return true;
@@ -229,4 +245,156 @@ kvroute_reader_early_leave(ngx_http_request_t *r)
 
 	if (reader != NULL && reader->early && reader->read)
 		kvroute_reader_leave(reader);
+}
+
+/* ------------------------------------------------------------- endpoint --- */
+
+/*
+ * The endpoint of a request.
+ *
+ *   location = /ask { proxy_pass http://engines/v1/chat/completions; }
+ *
+ *   client's path    /ask                    r->uri
+ *   engine's path    /v1/chat/completions    r->upstream->uri, since nginx has
+ *                                            made the request for the engine
+ *
+ * The engine's path counts. A long body is read before nginx has made it, so a
+ * location remembers which endpoint a client's path has led to: such a body is
+ * read as that, and again if that was wrong. Only the first one of a process is
+ * read in one turn of its loop.
+ */
+
+/* Without its arguments. */
+static ngx_str_t
+path_cut(ngx_str_t uri)
+{
+	u_char *end = ngx_strlchr(uri.data, uri.data + uri.len, '?');
+
+	if (end != NULL)
+		uri.len = (size_t)(end - uri.data);
+	return uri;
+}
+
+/* False: the request for the engine is not made yet. */
+static bool
+engine_path(ngx_http_request_t *r, ngx_str_t *path)
+{
+	ngx_http_upstream_t *u = r->upstream;
+
+	if (u == NULL || u->uri.len == 0)
+		return false;
+	/* As the client wrote it: then nginx has it decoded. */
+	*path = kvroute_same(&u->uri, &r->unparsed_uri) ? r->uri :
+	    path_cut(u->uri);
+	return true;
+}
+
+static enum endpoint
+endpoint_named(const ngx_str_t *path)
+{
+	return endpoint_of((const char *)path->data, path->len);
+}
+
+static kvroute_led_t *
+led_place(kvroute_loc_conf_t *loc, const ngx_str_t *path, uint32_t *key)
+{
+	*key = ngx_crc32_short(path->data, path->len) | 1;
+	return &loc->led[*key / 2 % KVROUTE_LED];
+}
+
+static void
+led_keep(kvroute_loc_conf_t *loc, const ngx_str_t *path, enum endpoint endpoint)
+{
+	kvroute_led_t *led;
+	uint32_t key;
+
+	led = led_place(loc, path, &key);
+	if (endpoint != endpoint_named(path))
+		*led = (kvroute_led_t){ key, endpoint };
+	else if (led->key == key)
+		led->key = 0;
+}
+
+enum endpoint
+kvroute_endpoint(ngx_http_request_t *r)
+{
+	kvroute_loc_conf_t *loc = kvroute_loc(r);
+	kvroute_led_t *led;
+	enum endpoint endpoint;
+	ngx_str_t path;
+	uint32_t key;
+
+	if (loc->endpoint != KVROUTE_BY_PATH)
+		return (enum endpoint)loc->endpoint;
+	if (engine_path(r, &path)) {
+		endpoint = endpoint_named(&path);
+		led_keep(loc, &r->uri, endpoint);
+		return endpoint;
+	}
+	led = led_place(loc, &r->uri, &key);
+	return led->key == key ? led->endpoint : endpoint_named(&r->uri);
+}
+
+void
+kvroute_path_count(kvroute_srv_conf_t *up, ngx_http_request_t *r)
+{
+	ngx_str_t path;
+
+	if (!engine_path(r, &path))
+		path = r->uri;
+	shared_path(up->fleet.shared, (const char *)path.data, path.len);
+}
+
+/* ---------------------------------------------------- lines, by a regex --- */
+
+/* NULL: it was logged why. */
+static void *
+regex_make(ngx_conf_t *cf, ngx_str_t *pattern)
+{
+#if (NGX_PCRE)
+	u_char error[NGX_MAX_CONF_ERRSTR];
+	ngx_regex_compile_t compile;
+
+	ngx_memzero(&compile, sizeof(compile));
+	compile.pattern = *pattern;
+	compile.pool = cf->pool;
+	compile.err.data = error;
+	compile.err.len = sizeof(error);
+	if (ngx_regex_compile(&compile) == NGX_OK)
+		return compile.regex;
+	ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "%V", &compile.err);
+#else
+	ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+	    "\"kvroute_ignore_line\" needs an nginx with PCRE");
+#endif
+	return NULL;
+}
+
+char *
+kvroute_ignore_set(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+	kvroute_loc_conf_t *loc = conf;
+	ngx_str_t *args = cf->args->elts;
+	void **place;
+	ngx_uint_t i;
+
+	if (loc->ignored == NULL)
+		return "conflicts with \"off\"";
+	if (cf->args->nelts == 2 && ngx_strcmp(args[1].data, "off") == 0) {
+		if (loc->ignored != NGX_CONF_UNSET_PTR)
+			return "conflicts with another line";
+		loc->ignored = NULL;
+		return NGX_CONF_OK;
+	}
+	if (loc->ignored == NGX_CONF_UNSET_PTR)
+		loc->ignored = ngx_array_create(cf->pool, 2, sizeof(*place));
+	for (i = 1; loc->ignored != NULL && i < cf->args->nelts; i++) {
+		place = ngx_array_push(loc->ignored);
+		if (place == NULL)
+			return NGX_CONF_ERROR;
+		*place = regex_make(cf, &args[i]);
+		if (*place == NULL)
+			return NGX_CONF_ERROR;
+	}
+	return loc->ignored == NULL ? NGX_CONF_ERROR : NGX_CONF_OK;
 }

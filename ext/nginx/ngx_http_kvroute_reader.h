@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* ngx_http_kvroute_reader.h - the request body, a piece at a time. */
+/*
+ * ngx_http_kvroute_reader.h - the request body, a piece at a time; the endpoint
+ * of a request, and lines that do not count.
+ */
 #ifndef NGX_HTTP_KVROUTE_READER_H
 #define NGX_HTTP_KVROUTE_READER_H
 
@@ -63,5 +66,13 @@ size_t kvroute_body_size(ngx_http_request_t *r);
 bool kvroute_bypassed(ngx_http_request_t *r);
 /* Leaves one that was read early: no choice of ours follows. */
 void kvroute_reader_early_leave(ngx_http_request_t *r);
+
+/* By kvroute_endpoint, or by the path that the engine gets. */
+enum endpoint kvroute_endpoint(ngx_http_request_t *r);
+/* The path of this request is not that of an endpoint. */
+void kvroute_path_count(kvroute_srv_conf_t *up, ngx_http_request_t *r);
+
+/* kvroute_ignore_line REGEX ...; or off. */
+char *kvroute_ignore_set(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 
 #endif

@@ -14,7 +14,7 @@
 
 #include "ngx_http_kvroute_ctx.h"
 #include "ngx_http_kvroute_find.h"
-#include "ngx_http_kvroute_try.h"
+#include "ngx_http_kvroute_peers.h"
 #include "refusal.h"
 #include "text_writer.h"
 

@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * ngx_http_kvroute_reply.h - the response of a status location, while it is
- * written.
- *
- * A reply is a writer of ext/http whose text becomes the response. When a call
- * fails, the writer takes nothing further, and the response is an error:
- * nothing is checked on the way.
+ * ngx_http_kvroute_reply.h - the response of a status location; a long one is
+ * written beside the event loop.
  */
 #ifndef NGX_HTTP_KVROUTE_REPLY_H
 #define NGX_HTTP_KVROUTE_REPLY_H
@@ -43,17 +39,20 @@ ngx_int_t kvroute_reply_error(ngx_http_request_t *r, ngx_uint_t status,
 /* A decoded argument of the request; empty if it is missing. */
 ngx_str_t kvroute_argument(ngx_http_request_t *r, const char *name);
 
-/* The requested upstreams; n == 0: no upstream has that name. */
-typedef struct {
-	kvroute_srv_conf_t **at;
-	ngx_uint_t n;
-} kvroute_upstreams_t;
-kvroute_upstreams_t kvroute_upstreams(ngx_http_request_t *r);
-ngx_int_t kvroute_no_upstream(ngx_http_request_t *r);
-/* The requested one; NULL: *answer is the response. */
-kvroute_srv_conf_t *kvroute_upstream(ngx_http_request_t *r, ngx_int_t *answer);
-
 /* The response when status_blocked. */
 ngx_int_t kvroute_blocked_answer(ngx_http_request_t *r);
+
+struct status;
+struct writer;
+
+typedef void kvroute_write_pt(const struct status *, struct writer *);
+
+enum { KVROUTE_ASIDE_WORKERS = 128 };
+
+/* The configuration is read: threads are needed if workers are many. */
+ngx_int_t kvroute_aside_prepare(ngx_conf_t *cf);
+/* The handler's result; NGX_DECLINED: it must be written here and now. */
+ngx_int_t kvroute_aside_send(ngx_http_request_t *r, const struct status *s,
+    kvroute_write_pt *write, const char *type);
 
 #endif

@@ -31,7 +31,6 @@
 #include "endpoint.h"
 #include "ngx_http_kvroute_edit.h"
 #include "ngx_http_kvroute_find.h"
-#include "ngx_http_kvroute_path.h"
 #include "ngx_http_kvroute_read.h"
 #include "ngx_http_kvroute_reader.h"
 #include "ngx_http_kvroute_refuse.h"

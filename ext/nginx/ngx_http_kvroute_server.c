@@ -50,24 +50,6 @@ is_resolved(const kvroute_srv_conf_t *up, const kvroute_server_t *server)
 	return false;
 }
 
-#else
-
-static kvroute_server_t *
-server_of_name(kvroute_srv_conf_t *up, const ngx_http_upstream_rr_peer_t *peer)
-{
-	(void)up;
-	(void)peer;
-	return NULL;
-}
-
-static bool
-is_resolved(const kvroute_srv_conf_t *up, const kvroute_server_t *server)
-{
-	(void)up;
-	(void)server;
-	return false;
-}
-
 #endif
 
 /* A line for an address counts more than the line for its name. */
@@ -75,7 +57,7 @@ struct server_facts *
 kvroute_server_of(kvroute_srv_conf_t *up,
     const ngx_http_upstream_rr_peer_t *peer)
 {
-	kvroute_server_t *servers, *named;
+	kvroute_server_t *servers, *named = NULL;
 	ngx_uint_t i;
 
 	if (up->servers == NULL)
@@ -86,7 +68,9 @@ kvroute_server_of(kvroute_srv_conf_t *up,
 		    kvroute_same(&servers[i].name, &peer->name))
 			return &servers[i].told;
 	}
+#if (KVROUTE_RESOLVE)
 	named = server_of_name(up, peer);
+#endif
 	return named == NULL ? NULL : &named->told;
 }
 
@@ -128,7 +112,9 @@ kvroute_servers_settle(ngx_conf_t *cf, kvroute_srv_conf_t *up)
 	for (i = 0; i < up->servers->nelts; i++) {
 		if (servers[i].name.len > 0)
 			continue;
+#if (KVROUTE_RESOLVE)
 		servers[i].told.used = is_resolved(up, &servers[i]);
+#endif
 		if (!servers[i].told.used &&
 		    address_find(cf, &servers[i]) != NGX_OK)
 			return NGX_ERROR;

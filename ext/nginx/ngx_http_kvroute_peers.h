@@ -1,9 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* ngx_http_kvroute_try.h - the servers that a request has tried. */
-#ifndef NGX_HTTP_KVROUTE_TRY_H
-#define NGX_HTTP_KVROUTE_TRY_H
+/* ngx_http_kvroute_peers.h - peers that were tried, may be taken, are taken. */
+#ifndef NGX_HTTP_KVROUTE_PEERS_H
+#define NGX_HTTP_KVROUTE_PEERS_H
 
 #include "ngx_http_kvroute_conf.h"
+
+/* Makes the bits of tried peers anew, for fleet.known; false: no memory. */
+bool kvroute_tried_fit(kvroute_ctx_t *ctx);
+/* By the stock method. */
+ngx_int_t kvroute_stock_get(kvroute_ctx_t *ctx, ngx_peer_connection_t *pc);
+/* Peer i of fleet.known. NGX_BUSY: it became unusable meanwhile. */
+ngx_int_t kvroute_take(kvroute_ctx_t *ctx,
+    ngx_peer_connection_t *pc, ngx_uint_t i);
+/* The one with the fewest connections by weight. */
+ngx_int_t kvroute_take_least(kvroute_ctx_t *ctx, ngx_peer_connection_t *pc);
+/* NGX_BUSY, as the stock method returns it when no peer is left. */
+ngx_int_t kvroute_take_none(kvroute_ctx_t *ctx, ngx_peer_connection_t *pc);
 
 /* Is one of the group that is in use usable, beside the current one? */
 bool kvroute_another_usable(kvroute_ctx_t *ctx);
@@ -18,9 +30,6 @@ uint64_t kvroute_taken_worker(kvroute_ctx_t *ctx, uint64_t draw);
 /* Where the server of the latest try is in fleet.known; n_known: none. */
 ngx_uint_t kvroute_taken_peer(kvroute_ctx_t *ctx);
 
-/* By nginx's rules: not down, and not failed just now; at its max_conns. */
-bool kvroute_is_alive(const ngx_http_upstream_rr_peer_t *peer, time_t now);
-bool kvroute_is_full(const ngx_http_upstream_rr_peer_t *peer);
 /* Books the requests on servers that were reset: again, as they change. */
 void kvroute_stale_book(kvroute_srv_conf_t *up);
 
@@ -29,5 +38,10 @@ void kvroute_prompt_digest(kvroute_ctx_t *ctx);
 /* The same, or the digest of the body. The request has its pool. */
 uint64_t kvroute_digest_of(const kvroute_ctx_t *ctx);
 uint64_t kvroute_client_of(const kvroute_ctx_t *ctx);
+
+/* Updates fleet.known for the choice of this request. */
+void kvroute_peers_look(kvroute_ctx_t *ctx);
+/* The same for usable or full peers, for a request without tries. */
+void kvroute_room_look(kvroute_srv_conf_t *up);
 
 #endif
