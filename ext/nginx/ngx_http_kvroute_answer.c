@@ -17,7 +17,6 @@
 #include "ngx_http_kvroute_body.h"
 #include "ngx_http_kvroute_choose.h"
 #include "ngx_http_kvroute_ctx.h"
-#include "ngx_http_kvroute_edit.h"
 #include "ngx_http_kvroute_end.h"
 #include "ngx_http_kvroute_find.h"
 #include "ngx_http_kvroute_ranks.h"
@@ -26,6 +25,7 @@
 #include "ngx_http_kvroute_session.h"
 #include "ngx_http_kvroute_time.h"
 #include "shared.h"
+#include "usage_ask.h"
 
 /* ------------------------------------------------------------- comments --- */
 
@@ -165,7 +165,9 @@ header_filter(ngx_http_request_t *r)
 	    kvroute_cached(r))
 		return next_header(r);
 	status = r->upstream->headers_in.status_n;
-	kvroute_asked(ctx, status);
+	if (ctx->asked)
+		usage_answered(&ctx->up->fleet, (unsigned)status, ngx_time(),
+		    r->connection->log);
 	if (status == r->headers_out.status)
 		kvroute_rank_answered(ctx, status);
 	if (status == 0 || status >= 400 || status != r->headers_out.status)

@@ -50,23 +50,6 @@ scope_end(kvroute_ctx_t *ctx)
 
 /* --------------------------------------------------------------- prompt --- */
 
-/* Counts a prompt that is like an earlier one but in front: see fronts.h. */
-static void
-front_look(kvroute_srv_conf_t *up,
-    const struct kvr_prompt *prompt, const struct kvr_scope *scope)
-{
-	unsigned looked, parted;
-
-	if (up->fronts != NULL && fronts_look(up->fronts, prompt, scope,
-	    up->fleet.shared, &looked, &parted))
-		ngx_log_error(NGX_LOG_WARN, ngx_cycle->log, 0,
-		    "kvroute: upstream \"%V\": %ud of the last %ud long "
-		    "prompts differ from earlier ones at their beginning "
-		    "only, so that engines share nothing: does it have a line "
-		    "that changes with each request? See kvroute_ignore_line",
-		    &up->upstream->host, parted, looked);
-}
-
 /* The prompt gets its end once the scope is known. */
 static enum reason
 prompt_end(kvroute_ctx_t *ctx)
@@ -84,8 +67,10 @@ prompt_end(kvroute_ctx_t *ctx)
 		return opinion;
 	if (!scope_end(ctx))
 		return REASON_FAILED;
-	if (ctx->up->fleet.shared != NULL && !ctx->facts.media)
-		front_look(ctx->up, reader->prompt, &reader->scope);
+	if (ctx->up->fleet.shared != NULL && ctx->up->fronts != NULL &&
+	    !ctx->facts.media)
+		fronts_look(ctx->up->fronts, &ctx->up->fleet, reader->prompt,
+		    &reader->scope, ngx_cycle->log);
 	return REASON_COST;
 }
 

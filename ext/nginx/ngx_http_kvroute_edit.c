@@ -235,20 +235,6 @@ usage_ask(ngx_http_request_t *r, const struct usage_ask *ask)
 	return size + (off_t)put.len - cut;
 }
 
-/* As 400 or 422, for a field that they do not know. */
-void
-kvroute_asked(kvroute_ctx_t *ctx, ngx_uint_t status)
-{
-	if (ctx->asked && shared_usage_answered(ctx->up->fleet.shared,
-	    (unsigned)status, ngx_time()))
-		ngx_log_error(NGX_LOG_WARN, ctx->request->connection->log, 0,
-		    "kvroute of upstream \"%V\": all requests with "
-		    "stream_options.include_usage are refused, the last one "
-		    "with status %ui: it is added no longer; without usage "
-		    "nothing is learnt of streams", &ctx->up->upstream->host,
-		    status);
-}
-
 /* A cache would store the chunk and send it to clients without usage. */
 static bool
 wants_usage(kvroute_ctx_t *ctx, kvroute_loc_conf_t *loc, struct usage_ask *ask)

@@ -18,7 +18,5 @@ bool kvroute_chain_splice(ngx_pool_t *pool, ngx_chain_t **first, off_t at,
     off_t cut, const ngx_str_t *put);
 /* Edits the request to the engine, as feedback requires. */
 ngx_int_t kvroute_request_edit(kvroute_ctx_t *ctx);
-/* The engine answers with this status. */
-void kvroute_asked(kvroute_ctx_t *ctx, ngx_uint_t status);
 
 #endif

@@ -87,8 +87,8 @@ kvroute_health_sent(kvroute_ctx_t *ctx, ngx_uint_t i, int64_t now)
 	ctx->evidence.name = (const char *)name.data;
 	ctx->evidence.name_len = name.len;
 	ctx->evidence.prompts = ctx->endpoint != ENDPOINT_OTHER;
-	if (ctx->up->fleet.gray > 0)
-		kvroute_prompt_digest(ctx);
+	if (ctx->up->fleet.gray > 0 && ctx->digest == 0 && ctx->reader != NULL)
+		ctx->digest = evidence_digest(ctx->reader->prompt);
 }
 
 /* Headers with a status below 300 have come. */

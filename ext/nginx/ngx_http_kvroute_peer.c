@@ -340,20 +340,6 @@ was_refused(kvroute_ctx_t *ctx, ngx_peer_connection_t *pc,
 	return !pc->connection->write->timedout;
 }
 
-/* False: reset before and not used since, so there is nothing to reset. */
-static bool
-worker_refused(kvroute_srv_conf_t *up, uint64_t worker)
-{
-	struct write_due write = { .kind = WRITE_RESET, .id = worker };
-	struct kvr_worker_stats s = { .size = sizeof(s) };
-
-	if (worker == 0 || (kvr_worker_stats_get(up->fleet.kvr, worker,
-	    &s) == KVR_OK && s.entries == 0))
-		return false;
-	(void)kvroute_write(up, &write);
-	return true;
-}
-
 /* All ranks are behind the address. */
 static void
 refusal_note(kvroute_ctx_t *ctx)
@@ -368,7 +354,9 @@ refusal_note(kvroute_ctx_t *ctx)
 		return;
 	stale_begin(&up->fleet, i, kvr_clock_now());
 	for (rank = 0; rank < up->fleet.known[i].ranks; rank++)
-		any |= worker_refused(up, up->fleet.known[i].ids[rank]);
+		any |= writes_reset(&up->writes, up->fleet.known[i].ids[rank],
+		    kvr_clock_now());
+	kvroute_late_look(up);
 	if (!any)
 		return;
 	ngx_log_error(NGX_LOG_NOTICE, ctx->request->connection->log, 0,

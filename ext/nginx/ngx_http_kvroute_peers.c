@@ -180,24 +180,6 @@ kvroute_another_usable(kvroute_ctx_t *ctx)
 
 enum { DIGEST_BYTES = 4096 }; /* of each buffer of a body */
 
-/* By the blocks of the prompt and its length. */
-void
-kvroute_prompt_digest(kvroute_ctx_t *ctx)
-{
-	struct kvr_prompt_info info = { .size = sizeof(info) };
-	uint64_t local, sequence, of[2];
-
-	if (ctx->digest != 0 || ctx->reader == NULL ||
-	    ctx->reader->prompt == NULL ||
-	    kvr_prompt_info_get(ctx->reader->prompt, &info) != KVR_OK ||
-	    info.blocks == 0 || kvr_prompt_hash(ctx->reader->prompt,
-	    info.blocks - 1, &local, &sequence) != KVR_OK)
-		return;
-	of[0] = sequence;
-	of[1] = info.units;
-	ctx->digest = shared_key((u_char *)of, sizeof(of));
-}
-
 /* For a short prompt the digest is that of its body. */
 uint64_t
 kvroute_digest_of(const kvroute_ctx_t *ctx)

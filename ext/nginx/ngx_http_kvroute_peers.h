@@ -33,9 +33,7 @@ ngx_uint_t kvroute_taken_peer(kvroute_ctx_t *ctx);
 /* Books the requests on servers that were reset: again, as they change. */
 void kvroute_stale_book(kvroute_srv_conf_t *up);
 
-/* Keeps ctx->digest, while the request has a prompt. */
-void kvroute_prompt_digest(kvroute_ctx_t *ctx);
-/* The same, or the digest of the body. The request has its pool. */
+/* ctx->digest, or that of the body. The request has its pool. */
 uint64_t kvroute_digest_of(const kvroute_ctx_t *ctx);
 uint64_t kvroute_client_of(const kvroute_ctx_t *ctx);
 

@@ -5,13 +5,28 @@
 #include <stdio.h>
 
 #include "fronts.h"
+#include "shared.h"
 
 enum { BLOCK = 16, BLOCKS = 40 };
 
 static struct fronts fronts;
 static struct shared shared;
+static struct fleet fleet;
+static unsigned looked, parted; /* of the latest line, or 0 */
 static struct kvr *k;
 static struct kvr_prompt *prompt;
+
+static void
+line_take(const struct fleet *f, void *to, unsigned level, const char *text,
+    size_t n)
+{
+	ck_assert_ptr_eq(f, &fleet);
+	ck_assert_ptr_eq(to, &fronts);
+	ck_assert_uint_eq(level, FLEET_WARN);
+	ck_assert_uint_eq(strlen(text), n);
+	ck_assert_int_eq(sscanf(text, "%u of the last %u long prompts differ ",
+	    &parted, &looked), 2);
+}
 
 static void
 begin(void)
@@ -27,6 +42,8 @@ begin(void)
 	ck_assert_int_eq(kvr_prompt_new(k, &prompt), KVR_OK);
 	memset(&fronts, 0, sizeof(fronts));
 	memset(&shared, 0, sizeof(shared));
+	fleet.shared = &shared;
+	fleet.log = line_take;
 }
 
 static void
@@ -41,7 +58,7 @@ static unsigned
 warns_after(bool nonce, size_t blocks)
 {
 	char text[BLOCKS * BLOCK + 1];
-	unsigned i, looked, parted;
+	unsigned i;
 	size_t at;
 	struct kvr_scope scope;
 
@@ -52,8 +69,9 @@ warns_after(bool nonce, size_t blocks)
 		(void)snprintf(text, BLOCK, "%015u", nonce ? i : 0);
 		ck_assert_int_eq(kvr_prompt_set_bytes(prompt, &scope, text,
 		    blocks * BLOCK), KVR_OK);
-		if (fronts_look(&fronts, prompt, &scope, &shared, &looked,
-		    &parted)) {
+		looked = 0;
+		fronts_look(&fronts, &fleet, prompt, &scope, &fronts);
+		if (looked > 0) {
 			ck_assert_uint_gt(parted, looked / 2);
 			return (i + 1) / looked;
 		}

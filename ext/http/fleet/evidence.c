@@ -112,6 +112,20 @@ failure_keep(struct fleet *f, struct evidence *e, int64_t now, void *log)
 	}
 }
 
+uint64_t
+evidence_digest(const struct kvr_prompt *p)
+{
+	struct kvr_prompt_info info = { .size = sizeof(info) };
+	uint64_t local, of[2];
+
+	if (p == NULL || kvr_prompt_info_get(p, &info) != KVR_OK ||
+	    info.blocks == 0 || kvr_prompt_hash(p, info.blocks - 1, &local,
+	    &of[0]) != KVR_OK)
+		return 0;
+	of[1] = info.units;
+	return shared_key(of, sizeof(of));
+}
+
 bool
 evidence_is_refusal(unsigned status)
 {

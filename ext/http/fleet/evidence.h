@@ -79,6 +79,8 @@ void evidence_accepted(struct fleet *f, struct evidence *e, int64_t now,
 /* The report is made, if there is one. Again is no error. */
 void evidence_end(struct fleet *f, struct evidence *e,
     const struct evidence_end *how, int64_t now, void *log);
+/* Of a prompt, by its blocks and its length; 0: it is short, or NULL. */
+uint64_t evidence_digest(const struct kvr_prompt *p);
 /* By its status; 429 and 503 of an engine mean that it is full. */
 bool evidence_is_refusal(unsigned status);
 

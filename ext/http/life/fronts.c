@@ -2,6 +2,8 @@
 /* fronts.c - see fronts.h. */
 #include "fronts.h"
 
+#include "shared.h"
+
 enum {
 	FIRST = 4,      /* blocks that are looked at: 4, 8, 16, ... */
 	LAST = 1024,
@@ -41,29 +43,35 @@ blocks_parted(struct fronts *f, const struct kvr_prompt *p, size_t blocks,
 	return n;
 }
 
-bool
-fronts_look(struct fronts *f, const struct kvr_prompt *p,
-    const struct kvr_scope *scope, struct shared *shared, unsigned *looked,
-    unsigned *parted)
+static void
+window_end(struct fronts *f, const struct fleet *fleet, void *log)
+{
+	if (f->parted >= WINDOW / 2 && !f->warned) {
+		fleet_log(fleet, log, FLEET_WARN, "%u of the last %u long "
+		    "prompts differ from earlier ones at their beginning only, "
+		    "so that engines share nothing: does it have a line that "
+		    "changes with each request? See ignore_line, or "
+		    "kvroute_ignore_line", f->parted, f->looked);
+		f->warned = true;
+	}
+	f->looked = f->parted = 0;
+}
+
+void
+fronts_look(struct fronts *f, const struct fleet *fleet,
+    const struct kvr_prompt *p, const struct kvr_scope *scope, void *log)
 {
 	struct kvr_prompt_info info = { .size = sizeof(info) };
-	bool warn;
 
 	if (kvr_prompt_info_get(p, &info) != KVR_OK ||
 	    info.blocks <= FIRST * 2)
-		return false;
+		return;
 	f->looked++;
 	if (blocks_parted(f, p, info.blocks, shared_key(scope,
 	    sizeof(*scope))) >= ENOUGH) {
-		shared_count(shared, COUNT_PARTED, 1);
+		shared_count(fleet->shared, COUNT_PARTED, 1);
 		f->parted++;
 	}
-	if (f->looked < WINDOW)
-		return false;
-	*looked = f->looked;
-	*parted = f->parted;
-	warn = f->parted >= WINDOW / 2 && !f->warned;
-	f->warned |= warn;
-	f->looked = f->parted = 0;
-	return warn;
+	if (f->looked == WINDOW)
+		window_end(f, fleet, log);
 }

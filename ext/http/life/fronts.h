@@ -19,9 +19,7 @@
 #ifndef KVROUTE_FRONTS_H
 #define KVROUTE_FRONTS_H
 
-#include <stdbool.h>
-
-#include "shared.h"
+#include "known.h"
 
 enum { FRONTS = 8192 };
 
@@ -33,11 +31,10 @@ struct fronts {
 };
 
 /*
- * A prompt with this scope has come. True, once: half of the latest *looked
- * prompts are parted, *parted of them.
+ * A prompt with this scope has come. Once half of the latest ones are parted, a
+ * line of the fleet's log is made of it.
  */
-bool fronts_look(struct fronts *f, const struct kvr_prompt *p,
-    const struct kvr_scope *scope, struct shared *shared, unsigned *looked,
-    unsigned *parted);
+void fronts_look(struct fronts *f, const struct fleet *fleet,
+    const struct kvr_prompt *p, const struct kvr_scope *scope, void *log);
 
 #endif

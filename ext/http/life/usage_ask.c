@@ -2,6 +2,8 @@
 /* usage_ask.c - see usage_ask.h. */
 #include "usage_ask.h"
 
+#include "shared.h"
+
 /* By enum body_usage. */
 static const char *const asking[] = {
 	",\"stream_options\":{\"include_usage\":true}",
@@ -25,4 +27,15 @@ usage_ask_find(struct usage_ask *ask, const struct body_facts *facts,
 	ask->cut = member ? 0 : facts->usage_cut;
 	ask->text = asking[facts->usage];
 	return true;
+}
+
+/* As 400 or 422, for a field that they do not know. */
+void
+usage_answered(const struct fleet *f, unsigned status, int64_t now, void *log)
+{
+	if (shared_usage_answered(f->shared, status, now))
+		fleet_log(f, log, FLEET_WARN, "all requests with "
+		    "stream_options.include_usage are refused, the last one "
+		    "with status %u: it is added no longer; without usage "
+		    "nothing is learnt of streams", status);
 }

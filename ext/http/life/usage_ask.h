@@ -14,6 +14,7 @@
 
 #include "body.h"
 #include "endpoint.h"
+#include "known.h"
 
 /* The text takes the place of `cut` bytes at `at`; a brace is behind it. */
 struct usage_ask {
@@ -24,5 +25,8 @@ struct usage_ask {
 /* False: usage cannot be asked for here, or it is already. */
 bool usage_ask_find(struct usage_ask *ask, const struct body_facts *facts,
     enum endpoint endpoint);
+/* The answer to a request that was changed so; `now` is in seconds. */
+void usage_answered(const struct fleet *f, unsigned status, int64_t now,
+    void *log);
 
 #endif

@@ -257,6 +257,19 @@ writes_do(struct writes *w, const struct write_due *of, int64_t now)
 }
 
 bool
+writes_reset(struct writes *w, uint64_t worker, int64_t now)
+{
+	const struct write_due write = { .kind = WRITE_RESET, .id = worker };
+	struct kvr_worker_stats stats = { .size = sizeof(stats) };
+
+	if (worker == 0 || (kvr_worker_stats_get(w->k, worker, &stats) ==
+	    KVR_OK && stats.entries == 0))
+		return false;
+	(void)writes_do(w, &write, now);
+	return true;
+}
+
+bool
 writes_unbound(struct writes *w, uint64_t digest, int64_t now)
 {
 	uint64_t worker;

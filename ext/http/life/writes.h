@@ -55,6 +55,11 @@ struct writes {
  * room for it.
  */
 int writes_do(struct writes *w, const struct write_due *one, int64_t now);
+/*
+ * Its engine is gone, and the cache with it. False: the worker, or 0, was reset
+ * before and not used since.
+ */
+bool writes_reset(struct writes *w, uint64_t worker, int64_t now);
 /* Does all that was kept; false: some of it must wait. */
 bool writes_run(struct writes *w, int64_t now);
 /* Is the digest bound to no worker, and none waits to be bound? */

@@ -21,6 +21,7 @@
 #include "pool_gray.h"
 #include "pool_server.h"
 #include "pool_text.h"
+#include "usage_ask.h"
 
 _Static_assert((int)ANSWER_HELD_MAX <= (int)KVH_WRITE_MORE,
     "room of the caller");
@@ -139,8 +140,7 @@ kvh_response(struct kvh_call *c, uint32_t status, const char *type,
 	c->head_at = c->now;
 	c->evidence.answered = true;
 	if (c->asked)
-		(void)shared_usage_answered(c->h->fleet.shared, status,
-		    c->now / SECOND);
+		usage_answered(&c->h->fleet, status, c->now / SECOND, NULL);
 	if (status > 0 && status < 400)
 		head_take(c, type, type_len, coding_len > 0 &&
 		    !text_is(coding, coding_len, "identity"));

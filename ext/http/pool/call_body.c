@@ -135,11 +135,9 @@ prompt_end(struct kvh_call *c)
 static void
 front_look(struct kvh_call *c)
 {
-	unsigned looked, parted;
-
 	pool_lock(c->h);
-	(void)fronts_look(&c->h->fronts, c->prompt, &c->prompt_scope,
-	    c->h->fleet.shared, &looked, &parted);
+	fronts_look(&c->h->fronts, &c->h->fleet, c->prompt, &c->prompt_scope,
+	    NULL);
 	pool_unlock(c->h);
 }
 

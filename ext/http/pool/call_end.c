@@ -23,23 +23,17 @@
 static void
 cache_lost(struct kvh_call *c, const struct call_target *target)
 {
-	struct write_due write = { .kind = WRITE_RESET };
-	struct kvr_worker_stats stats = { .size = sizeof(stats) };
 	const struct pool_server *s = target->server;
 	struct kvh *h = c->h;
 	bool any = false;
+	uint64_t id;
 	uint32_t i;
 
 	for (i = 0; i < target->ranks; i++) {
 		pool_lock(h);
-		write.id = i < s->ranks ? s->ids[i] : 0;
+		id = i < s->ranks ? s->ids[i] : 0;
 		pool_unlock(h);
-		/* Reset before and not used since. */
-		if (write.id == 0 || (kvr_worker_stats_get(h->k, write.id,
-		    &stats) == KVR_OK && stats.entries == 0))
-			continue;
-		(void)writes_do(&h->writes, &write, c->now);
-		any = true;
+		any |= writes_reset(&h->writes, id, c->now);
 	}
 	if (any)
 		pool_count(h, COUNT_REFUSED, 1);

@@ -4,21 +4,6 @@
 
 #include "judge.h"
 
-/* By the blocks of the prompt and its length. */
-static uint64_t
-digest_of(struct kvr_prompt *p)
-{
-	struct kvr_prompt_info info = { .size = sizeof(info) };
-	uint64_t local, of[2];
-
-	if (p == NULL || kvr_prompt_info_get(p, &info) != KVR_OK ||
-	    info.blocks == 0 || kvr_prompt_hash(p, info.blocks - 1, &local,
-	    &of[0]) != KVR_OK)
-		return 0;
-	of[1] = info.units;
-	return shared_key(of, sizeof(of));
-}
-
 void
 gray_sent(struct kvh_call *c)
 {
@@ -36,7 +21,7 @@ gray_sent(struct kvh_call *c)
 	evidence_sent(&c->h->fleet, e, s->at, c->worker, c->now);
 	pool_unlock(c->h);
 	if (e->due && c->h->options.gray > 0 && c->digest == 0)
-		c->digest = digest_of(c->prompt);
+		c->digest = evidence_digest(c->prompt);
 }
 
 void
