@@ -122,8 +122,6 @@ struct kvroute_srv_conf_s {
 	} follow;
 	struct writes writes;
 	ngx_event_t late;       /* when some of them wait for the lock */
-	struct status_name *asked; /* those with capacity=auto */
-	size_t n_asked;
 	struct {                /* of the process that does, see poll.c */
 		bool on;
 		ngx_event_t timer;

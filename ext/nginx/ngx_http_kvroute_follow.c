@@ -24,7 +24,6 @@
 #include "known_list.h"
 #include "ngx_http_kvroute_poll.h"
 #include "ngx_http_kvroute_server.h"
-#include "status.h"
 
 #ifndef NGX_HTTP_KVROUTE_LEFT_MS
 #define NGX_HTTP_KVROUTE_LEFT_MS 60000
@@ -68,7 +67,6 @@ typedef struct {
 	kvroute_address_t *addresses;
 	ngx_uint_t most;
 	ngx_uint_t generation;
-	struct status_name *asked;
 } list_t;
 
 static void
@@ -129,15 +127,6 @@ list_free(list_t *list)
 {
 	known_list_free(&list->of);
 	ngx_free(list->addresses);
-	ngx_free(list->asked);
-}
-
-/* False: no memory. */
-static bool
-list_fill(list_t *list, ngx_log_t *log)
-{
-	list->asked = ngx_alloc((list->of.n + 1) * sizeof(*list->asked), log);
-	return list->asked != NULL && known_list_fill(&list->of);
 }
 
 static bool
@@ -149,7 +138,7 @@ list_make(kvroute_srv_conf_t *up, list_t *list, ngx_log_t *log)
 	do {
 		ngx_memzero(list, sizeof(*list));
 		rc = list_read(up, list, log);
-		if (rc == NGX_OK && list_fill(list, log))
+		if (rc == NGX_OK && known_list_fill(&list->of))
 			return true;
 		list_free(list);
 	} while (rc == NGX_AGAIN && --tries > 0);
@@ -167,24 +156,7 @@ kvroute_peers_free(kvroute_srv_conf_t *up)
 		kvroute_poll_free(&up->fleet.known[i]);
 	known_list_leave(&up->fleet);
 	ngx_free(up->addresses);
-	ngx_free(up->asked);
 	up->addresses = NULL;
-	up->asked = NULL;
-	up->n_asked = 0;
-}
-
-/* Names for the status. */
-static void
-asked_list(kvroute_srv_conf_t *up)
-{
-	struct known *known, *end = up->fleet.known + up->fleet.n_known;
-
-	up->n_asked = 0;
-	for (known = up->fleet.known; known < end; known++)
-		if (known->facts != NULL && known->facts->ask)
-			up->asked[up->n_asked++] = (struct status_name){
-			    .bytes = (const char *)known->name,
-			    .length = known->name_len };
 }
 
 static void
@@ -193,9 +165,7 @@ list_take(kvroute_srv_conf_t *up, list_t *list)
 	kvroute_peers_free(up);
 	known_list_take(&list->of, &up->fleet);
 	up->addresses = list->addresses;
-	up->asked = list->asked;
 	up->follow.generation = list->generation;
-	asked_list(up);
 }
 
 bool

@@ -16,7 +16,7 @@
 
 enum { EXPECTED_BYTES = 512, BLOCK_MIN = 16 };
 
-static const char *const shadows[TEXT_WORDS] = {
+const char *const kvroute_shadows[TEXT_WORDS] = {
 	[KVROUTE_LEAST_CONN] = "least_conn",
 	[KVROUTE_ROUND_ROBIN] = "round_robin"
 };
@@ -63,7 +63,7 @@ static const struct text_row kvroute[] = {
 	{ "queue_timeout", "the longest wait", SRV(TEXT_MS, queue_timeout),
 	    RANGE("10ms", "1h"), PRESET("60s") },
 	{ "shadow", "the method that chooses", SRV(TEXT_WORD, shadow),
-	    .words = shadows }
+	    .words = kvroute_shadows }
 };
 static const struct text_row server[] = {
 	{ "capacity", "\"auto\", or the tokens of KV cache", FACT },

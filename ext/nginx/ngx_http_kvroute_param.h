@@ -11,6 +11,9 @@
  * The parameters of one directive are fields of one struct. Writes their
  * defaults; nothing else of the struct changes.
  */
+/* Names by kvroute_shadow_t; NULL: kvroute itself chooses. */
+extern const char *const kvroute_shadows[];
+
 void kvroute_param_defaults(const char *directive, void *fields);
 /*
  * Reads an argument of the current directive. On an error the log has its name,

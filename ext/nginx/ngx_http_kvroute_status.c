@@ -14,11 +14,9 @@
  */
 #include "ngx_http_kvroute_status.h"
 
-#include "counters.h"
 #include "endpoint.h"
+#include "fleet_facts.h"
 #include "json_writer.h"
-#include "judge.h"
-#include "loads.h"
 #include "ngx_http_kvroute_body.h"
 #include "ngx_http_kvroute_ctx.h"
 #include "ngx_http_kvroute_find.h"
@@ -31,7 +29,6 @@
 #include "orders.h"
 #include "page.h"
 #include "reason.h"
-#include "shared.h"
 #include "status.h"
 #include "status_explain.h"
 #include "text_writer.h"
@@ -104,60 +101,35 @@ upstream_named(ngx_http_request_t *r, ngx_int_t *answer)
 /* ---------------------------------------------------------- the facts --- */
 
 static void
-upstream_describe(struct status_upstream *to, struct counters *counters,
-    const kvroute_srv_conf_t *up)
+facts_free(void *facts)
 {
-	static const char *const shadows[] = {
-		[KVROUTE_CHOOSE] = NULL,
-		[KVROUTE_LEAST_CONN] = "least_conn",
-		[KVROUTE_ROUND_ROBIN] = "round_robin"
-	};
-
-	to->name = (const char *)up->upstream->host.data;
-	to->name_length = up->upstream->host.len;
-	to->kvr = up->fleet.kvr;
-	to->options = up->options;
-	to->cost = up->policy.cost;
-	to->shadow = shadows[up->shadow];
-	to->asked = up->asked;
-	to->n_asked = up->n_asked;
-	if (up->fleet.shared == NULL)
-		return;
-	shared_copy(up->fleet.shared, counters);
-	to->counters = counters;
-	to->queue = up->fleet.queue;
-	if (up->fleet.queue > 0)
-		to->waiting = places_length(&up->waits.line.places,
-		    kvr_clock_now());
+	fleet_facts_free(facts);
 }
 
 /*
  * The peers as they are now, whichever process is asked, and the workers that
- * are without one.
+ * are without one. False: no memory.
  */
-static void
-peers_look(kvroute_srv_conf_t *up, ngx_log_t *log)
-{
-	kvroute_peers_follow(up, log);
-	if (up->fleet.kvr != NULL)
-		kvroute_peers_leave(up, log);
-}
-
-/* false: no memory. */
 static bool
-left_list(ngx_pool_t *pool, const kvroute_srv_conf_t *up,
+upstream_describe(ngx_http_request_t *r, kvroute_srv_conf_t *up,
     struct status_upstream *to)
 {
-	uint64_t *ids = ngx_palloc(pool,
-	    (up->follow.members.n_left + 1) * sizeof(*ids));
+	ngx_pool_cleanup_t *cln = ngx_pool_cleanup_add(r->pool,
+	    sizeof(struct fleet_facts));
 
-	if (ids == NULL)
+	kvroute_peers_follow(up, r->connection->log);
+	if (up->fleet.kvr != NULL)
+		kvroute_peers_leave(up, r->connection->log);
+	to->name = (const char *)up->upstream->host.data;
+	to->name_length = up->upstream->host.len;
+	to->options = up->options;
+	to->cost = up->policy.cost;
+	to->shadow = kvroute_shadows[up->shadow];
+	if (cln == NULL || !fleet_facts_take(cln->data, to, &up->fleet,
+	    &up->fleet, &up->waits.line.places, &up->follow.members,
+	    kvr_clock_now()))
 		return false;
-	while (to->n_left < up->follow.members.n_left) {
-		ids[to->n_left] = up->follow.members.left[to->n_left].id;
-		to->n_left++;
-	}
-	to->left = ids;
+	cln->handler = facts_free;
 	return true;
 }
 
@@ -166,54 +138,30 @@ static bool
 status_make(ngx_http_request_t *r, const upstreams_t *all,
     struct status *s)
 {
-	ngx_pool_t *pool = r->pool;
-	struct status_upstream *upstream = ngx_pcalloc(pool,
+	struct status_upstream *upstream = ngx_pcalloc(r->pool,
 	    (all->n + 1) * sizeof(*upstream));
-	struct counters *counters = ngx_palloc(pool,
-	    (all->n + 1) * sizeof(*counters));
-	struct status_health *healths;
-	struct status_load *loads;
 	ngx_uint_t i;
 
-	if (upstream == NULL || counters == NULL)
-		return false;
-	for (i = 0; i < all->n; i++) {
-		peers_look(all->at[i], r->connection->log);
-		upstream_describe(&upstream[i], &counters[i], all->at[i]);
-		loads = ngx_palloc(pool, (all->at[i]->fleet.n_workers + 1) *
-		    sizeof(*loads));
-		healths = ngx_palloc(pool, (all->at[i]->fleet.n_known + 1) *
-		    sizeof(*healths));
-		if (loads == NULL || healths == NULL ||
-		    !left_list(pool, all->at[i], &upstream[i]))
+	for (i = 0; upstream != NULL && i < all->n; i++)
+		if (!upstream_describe(r, all->at[i], &upstream[i]))
 			return false;
-		upstream[i].healths = healths;
-		upstream[i].n_healths = judge_list(&all->at[i]->fleet,
-		    healths, kvr_clock_now());
-		upstream[i].loads = loads;
-		upstream[i].n_loads = loads_list(&all->at[i]->fleet, loads,
-		    kvr_clock_now());
-	}
 	s->proxy = "nginx";
 	s->time = (uint64_t)ngx_time();
 	s->upstream = upstream;
 	s->upstreams = all->n;
-	return true;
+	return upstream != NULL;
 }
 
 /* ------------------------------------------------------- the response --- */
 
-/* Is it long, and of peers that stay where they are? */
+/* Is it long? */
 static bool
 goes_aside(const upstreams_t *all)
 {
 	ngx_uint_t i, n = 0;
 
-	for (i = 0; i < all->n; i++) {
+	for (i = 0; i < all->n; i++)
 		n += all->at[i]->fleet.n_workers;
-		if (all->at[i]->follow.members.resolves)
-			return false;
-	}
 	return n >= KVROUTE_ASIDE_WORKERS;
 }
 

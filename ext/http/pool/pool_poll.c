@@ -7,7 +7,6 @@
 
 #include "capacities.h"
 #include "loads.h"
-#include "status.h"
 
 #define MS INT64_C(1000000)
 
@@ -175,8 +174,7 @@ servers_copy(struct kvh *h, int64_t now)
 	f->n_workers = h->fleet.n_workers;
 }
 
-/* Takes the lock of the polls. */
-static void
+void
 polls_lock(struct kvh *h, int64_t now)
 {
 	(void)pthread_mutex_lock(&h->polls.lock);
@@ -186,7 +184,7 @@ polls_lock(struct kvh *h, int64_t now)
 	pool_unlock(h);
 }
 
-static void
+void
 polls_unlock(struct kvh *h)
 {
 	(void)pthread_mutex_unlock(&h->polls.lock);
@@ -333,24 +331,4 @@ kvh_poll_done(struct kvh *h, uint64_t token, uint32_t status,
 	}
 	polls_unlock(h);
 	return error;
-}
-
-/* ----------------------------------------------------------------- show --- */
-
-struct status_load *
-polls_list(struct kvh *h, int64_t now, size_t *n)
-{
-	struct status_load *list;
-
-	polls_lock(h, now);
-	list = malloc((h->polls.fleet.n_workers + 1) * sizeof(*list));
-	*n = list != NULL ? loads_list(&h->polls.fleet, list, now) : 0;
-	return list;
-}
-
-void
-polls_unlist(struct kvh *h, struct status_load *list)
-{
-	free(list);
-	polls_unlock(h);
 }

@@ -13,12 +13,10 @@
 
 #include "pool_in.h"
 
-struct status_load;
-
 void polls_begin(struct kvh *h);
 void polls_end(struct kvh *h);
-/* All loads that are known, until polls_unlist(); NULL: no memory, *n is 0. */
-struct status_load *polls_list(struct kvh *h, int64_t now, size_t *n);
-void polls_unlist(struct kvh *h, struct status_load *list);
+/* Their fleet is as the servers are now, until polls_unlock(). */
+void polls_lock(struct kvh *h, int64_t now);
+void polls_unlock(struct kvh *h);
 
 #endif
