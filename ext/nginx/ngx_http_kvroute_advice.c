@@ -11,11 +11,11 @@
  *
  * The configuration of the proxy module begins with that of its upstream.
  */
-#include "ngx_http_kvroute_advice.h"
+#include "ngx_http_kvroute_module.h"
 
 #include "ngx_http_kvroute_find.h"
+#include "ngx_http_kvroute_module.h"
 #include "ngx_http_kvroute_param.h"
-#include "ngx_http_kvroute_peer.h"
 
 enum {
 	ENGINE_IDLE_MS = 5000,   /* uvicorn closes a connection then */

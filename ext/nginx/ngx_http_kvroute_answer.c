@@ -190,7 +190,8 @@ header_filter(ngx_http_request_t *r)
 	ctx->ns += kvroute_spent(ctx->up, began);
 	if (status >= 200 && status < 300) {
 		kvroute_session_accepted(ctx);
-		kvroute_health_accepted(ctx);
+		evidence_accepted(&ctx->up->fleet, &ctx->evidence,
+		    kvr_clock_now(), r->connection->log);
 	}
 	if (is_readable(ctx, status))
 		answer_watch(ctx);

@@ -99,23 +99,22 @@ share_of(kvroute_ctx_t *ctx)
 
 /* --------------------------------------------------------------- choice --- */
 
-/* As the location has it. */
-static void
-request_make(kvroute_ctx_t *ctx, struct kvr_request *request)
+void
+kvroute_ask_make(kvroute_ctx_t *ctx)
 {
 	kvroute_loc_conf_t *loc = kvroute_loc(ctx->request);
+	struct kvr_request *ask = &ctx->ask;
 
-	(void)kvr_request_init(request, sizeof(*request));
-	request->owner = ctx->up->owners.seen.self;
-	request->flags = KVR_NOWAIT |
+	(void)kvr_request_init(ask, sizeof(*ask));
+	ask->owner = ctx->up->owners.seen.self;
+	ask->flags = KVR_NOWAIT |
 	    (ctx->facts.stream ? 0 : KVR_NO_FIRST_TOKEN);
-	request->share = share_of(ctx);
-	/* A probe is no evidence of where its session is. */
-	if (ctx->keeps.session == 0 || ctx->probe)
+	ask->share = share_of(ctx);
+	if (ctx->keeps.session == 0)
 		return;
-	request->affinity = ctx->keeps.session;
-	request->affinity_mode = loc->affinity_mode;
-	request->affinity_ttl = loc->affinity_ttl;
+	ask->affinity = ctx->keeps.session;
+	ask->affinity_mode = loc->affinity_mode;
+	ask->affinity_ttl = loc->affinity_ttl;
 }
 
 /* NULL: nothing can be predicted. */
@@ -129,10 +128,7 @@ prompt_of(kvroute_ctx_t *ctx)
 bool
 kvroute_choose(kvroute_ctx_t *ctx, int64_t now, bool book)
 {
-	struct kvr_request r;
-
-	request_make(ctx, &r);
-	if (!booking_choose(&ctx->book, prompt_of(ctx), &r, now, book))
+	if (!booking_choose(&ctx->book, prompt_of(ctx), &ctx->ask, now, book))
 		return false;
 	kvroute_trace_keep(ctx);
 	return true;
@@ -142,12 +138,10 @@ void
 kvroute_kept_book(kvroute_ctx_t *ctx, int64_t now)
 {
 	struct kvr_prompt *prompt = prompt_of(ctx);
-	struct kvr_request r;
 
 	if (prompt == NULL)
 		return;
-	request_make(ctx, &r);
-	if (booking_kept(&ctx->book, prompt, &r, now))
+	if (booking_kept(&ctx->book, prompt, &ctx->ask, now))
 		kvroute_trace_keep(ctx);
 }
 
@@ -157,13 +151,11 @@ kvroute_taken_book(kvroute_ctx_t *ctx, int64_t now)
 	const struct fleet *f = &ctx->up->fleet;
 	struct kvr_prompt *prompt = prompt_of(ctx);
 	size_t i = kvroute_taken_peer(ctx);
-	struct kvr_request r;
 	uint32_t rank;
 
 	if (prompt == NULL)
 		return;
-	request_make(ctx, &r);
-	if (!booking_taken(&ctx->book, i, prompt, &r, now))
+	if (!booking_taken(&ctx->book, i, prompt, &ctx->ask, now))
 		return;
 	i = known_of_worker(f, ctx->book.worker, &rank);
 	if (i < f->n_known && f->known[i].named)
@@ -172,48 +164,12 @@ kvroute_taken_book(kvroute_ctx_t *ctx, int64_t now)
 }
 
 void
-kvroute_shadow_book(kvroute_ctx_t *ctx, int64_t now)
-{
-	struct kvr_request r;
-
-	request_make(ctx, &r);
-	booking_shadow(&ctx->book, kvroute_taken_peer(ctx),
-	    ctx->reader->prompt, &r, now);
-}
-
-void
-kvroute_split_book(kvroute_ctx_t *ctx, int64_t now)
-{
-	struct kvr_request r;
-
-	request_make(ctx, &r);
-	booking_split(&ctx->book, kvroute_taken_peer(ctx),
-	    ctx->reader->prompt, &r, now);
-	kvroute_late_look(ctx->up);
-}
-
-void
 kvroute_late_book(kvroute_ctx_t *ctx, int64_t now)
 {
-	struct kvr_request r;
-
 	if (!ctx->book.missed || ctx->opinion != REASON_COST ||
 	    ctx->reader == NULL)
 		return;
-	request_make(ctx, &r);
 	booking_late(&ctx->book, kvroute_taken_peer(ctx),
-	    &ctx->reader->prompt, &r, now);
+	    &ctx->reader->prompt, &ctx->ask, now);
 	kvroute_late_look(ctx->up);
-}
-
-void
-kvroute_other_book(kvroute_ctx_t *ctx, int64_t now)
-{
-	struct kvr_request r;
-
-	if (ctx->up->fleet.kvr == NULL || ctx->opinion == REASON_COST ||
-	    ctx->book.lease != 0 || ctx->request->method != NGX_HTTP_POST)
-		return;
-	request_make(ctx, &r);
-	booking_plain(&ctx->book, kvroute_taken_peer(ctx), &r, now);
 }

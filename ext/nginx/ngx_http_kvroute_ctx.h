@@ -50,6 +50,7 @@ struct kvroute_ctx_s {
 	bool asked;             /* include_usage was added to the request */
 	/* of the choice */
 	ngx_uint_t tries;
+	struct kvr_request ask; /* of the library */
 	struct booking book;
 	ngx_int_t rank;         /* in the header; -1: no header */
 	ngx_buf_t *rank_head;   /* of the request, or NULL; its line belongs */
@@ -76,7 +77,6 @@ struct kvroute_ctx_s {
 	/* of the peer's health */
 	struct evidence evidence;
 	bool bound_held;        /* the server of its session is held back */
-	bool probe;             /* of a gray one */
 	uint64_t digest;        /* of its prompt; 0: not known, or short */
 	kvroute_wait_t wait;
 	struct trace_line trace;

@@ -91,14 +91,6 @@ kvroute_health_sent(kvroute_ctx_t *ctx, ngx_uint_t i, int64_t now)
 		ctx->digest = evidence_digest(ctx->reader->prompt);
 }
 
-/* Headers with a status below 300 have come. */
-void
-kvroute_health_accepted(kvroute_ctx_t *ctx)
-{
-	evidence_accepted(&ctx->up->fleet, &ctx->evidence, kvr_clock_now(),
-	    ctx->request->connection->log);
-}
-
 /* More of a stream has come. */
 void
 kvroute_health_progress(kvroute_ctx_t *ctx)
@@ -195,15 +187,6 @@ kvroute_late_look(kvroute_srv_conf_t *up)
 		ngx_add_timer(&up->late, LATE_MS);
 }
 
-int
-kvroute_write(kvroute_srv_conf_t *up, const struct write_due *write)
-{
-	int error = writes_do(&up->writes, write, kvr_clock_now());
-
-	kvroute_late_look(up);
-	return error;
-}
-
 void
 kvroute_late_run(ngx_event_t *event)
 {
@@ -287,5 +270,6 @@ kvroute_end(kvroute_ctx_t *ctx, bool taken)
 	ctx->book.lease = 0;
 	if (!taken)
 		shared_count(ctx->up->fleet.shared, COUNT_ABORTS, 1);
-	(void)kvroute_write(ctx->up, &write);
+	(void)writes_do(&ctx->up->writes, &write, kvr_clock_now());
+	kvroute_late_look(ctx->up);
 }

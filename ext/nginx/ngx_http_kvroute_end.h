@@ -9,8 +9,6 @@
 void kvroute_end(kvroute_ctx_t *ctx, bool taken);
 /* The prefill is over; `taken`: the prompt is in the cache of its server. */
 void kvroute_prefill_end(kvroute_ctx_t *ctx, bool taken);
-/* Now, or, KVR_EBUSY, once the lock is free. */
-int kvroute_write(kvroute_srv_conf_t *up, const struct write_due *write);
 /* Refused writes are tried again: now, and by a timer. */
 void kvroute_late_look(kvroute_srv_conf_t *up);
 void kvroute_late_run(ngx_event_t *event);
@@ -25,7 +23,6 @@ ngx_uint_t kvroute_health_probe(kvroute_ctx_t *ctx, int64_t now);
 void kvroute_health_sent(kvroute_ctx_t *ctx, ngx_uint_t i, int64_t now);
 /* ctx->answer has read more of a stream. */
 void kvroute_health_progress(kvroute_ctx_t *ctx);
-void kvroute_health_accepted(kvroute_ctx_t *ctx);
 /* The state that nginx gets for the peer that is given back. */
 ngx_uint_t kvroute_health_free(kvroute_ctx_t *ctx,
     ngx_peer_connection_t *pc, ngx_uint_t state);

@@ -34,6 +34,21 @@ kvroute_header(ngx_http_request_t *r, const char *name)
 	return NULL;
 }
 
+ngx_int_t
+kvroute_header_add(ngx_http_request_t *r, const char *name, const ngx_str_t *value)
+{
+	ngx_table_elt_t *h = ngx_list_push(&r->headers_out.headers);
+
+	if (h == NULL)
+		return NGX_ERROR;
+	ngx_memzero(h, sizeof(*h));
+	h->hash = 1;
+	h->key.data = (u_char *)(uintptr_t)name;
+	h->key.len = ngx_strlen(name);
+	h->value = *value;
+	return NGX_OK;
+}
+
 /* Modules that are linked statically have names. */
 ngx_uint_t
 kvroute_module_find(ngx_module_t **modules, const char *name)

@@ -10,6 +10,9 @@ bool kvroute_same(const ngx_str_t *a, const ngx_str_t *b);
 bool kvroute_word_is(const ngx_str_t *text, const char *word);
 /* A header of the client's request; NULL: not found. */
 ngx_table_elt_t *kvroute_header(ngx_http_request_t *r, const char *name);
+/* A header of the response; the texts are not copied. */
+ngx_int_t kvroute_header_add(ngx_http_request_t *r, const char *name,
+    const ngx_str_t *value);
 /* The place in the list; at the NULL at the end: this nginx lacks it. */
 ngx_uint_t kvroute_module_find(ngx_module_t **modules, const char *name);
 

@@ -24,6 +24,7 @@
 #include "known_list.h"
 #include "ngx_http_kvroute_poll.h"
 #include "ngx_http_kvroute_server.h"
+#include "ngx_http_kvroute_time.h"
 
 #ifndef NGX_HTTP_KVROUTE_LEFT_MS
 #define NGX_HTTP_KVROUTE_LEFT_MS 60000
@@ -201,17 +202,10 @@ kvroute_peers_follow(kvroute_srv_conf_t *up, ngx_log_t *log)
 
 /* --------------------------------------------------------- come, and go --- */
 
-/* After a reload the peers of a process that ends are old ones. */
-static bool
-is_ending(void)
-{
-	return ngx_exiting || ngx_quit || ngx_terminate;
-}
-
 void
 kvroute_peers_leave(kvroute_srv_conf_t *up, ngx_log_t *log)
 {
-	if (!is_ending())
+	if (!kvroute_is_ending())
 		members_leave(&up->fleet, &up->follow.members,
 		    kvr_clock_now(), log);
 }
@@ -219,7 +213,7 @@ kvroute_peers_leave(kvroute_srv_conf_t *up, ngx_log_t *log)
 void
 kvroute_peers_join(kvroute_srv_conf_t *up, ngx_log_t *log)
 {
-	if (!is_ending())
+	if (!kvroute_is_ending())
 		members_join(&up->fleet, &up->follow.members, kvr_clock_now(),
 		    log);
 }

@@ -395,24 +395,3 @@ kvroute_responses_set(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 	kvroute_param_defaults("kvroute_responses", loc);
 	return NGX_CONF_OK;
 }
-
-void
-kvroute_session_create(kvroute_loc_conf_t *loc)
-{
-	loc->affinity = NGX_CONF_UNSET_PTR;
-	loc->responses_ttl = NGX_CONF_UNSET;
-}
-
-void
-kvroute_session_merge(kvroute_loc_conf_t *loc, const kvroute_loc_conf_t *of)
-{
-	if (loc->affinity == NGX_CONF_UNSET_PTR) {
-		loc->affinity_mode = of->affinity_mode;
-		loc->affinity_ttl = of->affinity_ttl;
-	}
-	ngx_conf_merge_ptr_value(loc->affinity, of->affinity, NULL);
-	if (loc->responses_ttl == NGX_CONF_UNSET)
-		loc->responses_ttl = of->responses_ttl;
-	if (loc->responses_ttl == NGX_CONF_UNSET)
-		kvroute_param_defaults("kvroute_responses", loc);
-}

@@ -33,8 +33,5 @@ bool kvroute_param_is(const ngx_str_t *argument, const char *name,
 
 char *kvroute_affinity_set(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 char *kvroute_responses_set(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
-void kvroute_session_create(kvroute_loc_conf_t *loc);
-void kvroute_session_merge(kvroute_loc_conf_t *loc,
-    const kvroute_loc_conf_t *of);
 
 #endif

@@ -13,7 +13,7 @@
  * come and go between any two such calls: see follow.c. Requests that need the
  * state of one peer go there or, while it is busy, nowhere.
  */
-#include "ngx_http_kvroute_peer.h"
+#include "ngx_http_kvroute_module.h"
 
 #include "capacities.h"
 #include "counters.h"
@@ -62,6 +62,17 @@ take_worker(kvroute_ctx_t *ctx, ngx_peer_connection_t *pc,
 	return rc;
 }
 
+/* Books it on its worker, perhaps its prompt on another. */
+static void
+split_book(kvroute_ctx_t *ctx, int64_t now)
+{
+	struct kvr_request r = ctx->ask;
+
+	booking_split(&ctx->book, kvroute_taken_peer(ctx),
+	    ctx->reader->prompt, &r, now);
+	kvroute_late_look(ctx->up);
+}
+
 static ngx_int_t
 take_best(kvroute_ctx_t *ctx, ngx_peer_connection_t *pc, int64_t now)
 {
@@ -73,7 +84,7 @@ take_best(kvroute_ctx_t *ctx, ngx_peer_connection_t *pc, int64_t now)
 		return kvroute_take_least(ctx, pc);
 	rc = take_worker(ctx, pc, &current);
 	if (current && splits)
-		kvroute_split_book(ctx, now);
+		split_book(ctx, now);
 	if (current)
 		return rc;
 	kvroute_end(ctx, false);
@@ -200,7 +211,8 @@ take_probe(kvroute_ctx_t *ctx, ngx_peer_connection_t *pc, int64_t now)
 	rank = (uint32_t)(up->fleet.turn++ % known->ranks);
 	if (!take_given(ctx, pc, i, &rc))
 		return rc;
-	ctx->probe = true;
+	/* A probe is no evidence of where its session is. */
+	ctx->ask.affinity = 0;
 	ctx->book.reason = REASON_PROBE;
 	ctx->book.worker = known->ids[rank];
 	ctx->rank = known->named ? (ngx_int_t)rank : -1;
@@ -223,7 +235,8 @@ take_shadowed(kvroute_ctx_t *ctx, ngx_peer_connection_t *pc,
 	    kvroute_take_least(ctx, pc);
 
 	if (sure && rc == NGX_OK)
-		kvroute_shadow_book(ctx, now);
+		booking_shadow(&ctx->book, kvroute_taken_peer(ctx),
+		    ctx->reader->prompt, &ctx->ask, now);
 	return rc;
 }
 
@@ -275,7 +288,7 @@ take_once(kvroute_ctx_t *ctx, ngx_peer_connection_t *pc, int64_t now)
 
 	booking_begin(&ctx->book, ctx->opinion);
 	ctx->rank = -1;
-	ctx->probe = false;
+	kvroute_ask_make(ctx);
 	kvroute_peers_follow(up, ctx->request->connection->log);
 	if (ctx->generation != up->follow.generation &&
 	    !kvroute_tried_fit(ctx))
@@ -309,11 +322,15 @@ peer_get(ngx_peer_connection_t *pc, void *data)
 	kvroute_rank_write(ctx);
 	if (rc != NGX_AGAIN)
 		kvroute_rank_sent(ctx);
-	if (rc == NGX_OK)
-		kvroute_other_book(ctx, began);
+	if (rc == NGX_OK && up->fleet.kvr != NULL && ctx->opinion !=
+	    REASON_COST && ctx->book.lease == 0 &&
+	    ctx->request->method == NGX_HTTP_POST)
+		booking_plain(&ctx->book, kvroute_taken_peer(ctx), &ctx->ask,
+		    began);
 	if (rc != NGX_AGAIN) {
 		up->fleet.shared->reasons[ctx->book.reason]++;
-		kvroute_session_count(ctx);
+		kept_count(up->fleet.shared, ctx->book.affinity,
+		    ctx->bound_held);
 	}
 	ctx->ns += kvroute_spent(ctx->up, began);
 	return rc;

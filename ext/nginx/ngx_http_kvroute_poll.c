@@ -14,6 +14,7 @@
 #include "capacities.h"
 #include "errand.h"
 #include "loads.h"
+#include "ngx_http_kvroute_time.h"
 #include "response.h"
 
 /* ---------------------------------------------------------- connections --- */
@@ -38,13 +39,6 @@ typedef struct {
 
 static void fetch_connect(fetch_t *fetch);
 static void fetch_leave(struct errand *errand);
-
-/* Failures to connect are expected, and logged by the errand. */
-static ngx_log_t *
-log_of(const fetch_t *fetch)
-{
-	return &fetch->up->asks.log;
-}
 
 static ngx_log_t *
 lines_of(const fetch_t *fetch)
@@ -219,7 +213,7 @@ fetch_connect(fetch_t *fetch)
 	ngx_memzero(&pc, sizeof(pc));
 	pc.name = &fetch->name;
 	pc.get = ngx_event_get_peer;
-	pc.log = log_of(fetch);
+	pc.log = &fetch->up->asks.log;
 	pc.log_error = NGX_ERROR_INFO;
 	if (peer_set(fetch, &pc))
 		fetch->to_send = request_make(fetch, pc.sockaddr);
@@ -231,7 +225,7 @@ fetch_connect(fetch_t *fetch)
 	}
 	c = fetch->connection = pc.connection;
 	c->data = fetch;
-	c->log = c->read->log = c->write->log = log_of(fetch);
+	c->log = c->read->log = c->write->log = pc.log;
 	c->read->handler = on_read;
 	c->write->handler = on_write;
 	ngx_add_timer(&fetch->deadline, fetch->errand->deadline_ms);
@@ -260,10 +254,8 @@ fetch_make(kvroute_srv_conf_t *up, struct errand *errand)
 	fetch->errand = errand;
 	fetch->name.data = (u_char *)errand->name;
 	fetch->name.len = errand->name_len;
-	fetch->deadline.handler = on_deadline;
-	fetch->deadline.data = fetch;
-	fetch->deadline.log = &up->asks.log;
-	fetch->deadline.cancelable = 1;
+	kvroute_timer_make(&fetch->deadline, on_deadline, fetch,
+	    &up->asks.log);
 	return fetch;
 }
 
@@ -295,12 +287,6 @@ fetch_free(struct errand *errand)
 	ngx_free(errand->client);
 }
 
-static bool
-is_ending(void)
-{
-	return ngx_exiting || ngx_quit || ngx_terminate;
-}
-
 static void
 asks_look(ngx_event_t *event)
 {
@@ -308,7 +294,7 @@ asks_look(ngx_event_t *event)
 	struct errand *errand;
 	size_t i = 0;
 
-	if (is_ending())
+	if (kvroute_is_ending())
 		return;
 	while ((errand = capacities_next(&up->fleet, &i,
 	    fetch_room(), kvr_clock_now())) != NULL)
@@ -316,25 +302,24 @@ asks_look(ngx_event_t *event)
 	ngx_add_timer(event, CAPACITIES_TICK_MS);
 }
 
-static void
-asks_close(kvroute_srv_conf_t *up)
+/* For its capacity, or for its load; or NULL. */
+static struct errand *
+errand_of(const struct known *known, bool load)
 {
-	struct known *known, *end = up->fleet.known + up->fleet.n_known;
-
-	for (known = up->fleet.known; known < end; known++)
-		if (known->ask != NULL)
-			fetch_leave(capacities_errand(
-			    known->ask));
+	if (load)
+		return known->poll == NULL ? NULL : loads_errand(known->poll);
+	return known->ask == NULL ? NULL : capacities_errand(known->ask);
 }
 
 static void
-polls_close(kvroute_srv_conf_t *up)
+fetches_leave(kvroute_srv_conf_t *up, bool load)
 {
-	struct known *known, *end = up->fleet.known + up->fleet.n_known;
+	struct errand *errand;
+	size_t i;
 
-	for (known = up->fleet.known; known < end; known++)
-		if (known->poll != NULL)
-			fetch_leave(loads_errand(known->poll));
+	for (i = 0; i < up->fleet.n_known; i++)
+		if ((errand = errand_of(&up->fleet.known[i], load)) != NULL)
+			fetch_leave(errand);
 }
 
 static void
@@ -345,8 +330,8 @@ polls_look(ngx_event_t *event)
 	enum loads_role role;
 	size_t i = 0;
 
-	if (is_ending()) {
-		polls_close(up);
+	if (kvroute_is_ending()) {
+		fetches_leave(up, true);
 		loads_leave(&up->fleet);
 		return;
 	}
@@ -354,7 +339,7 @@ polls_look(ngx_event_t *event)
 	if (role == LOADS_REST)
 		return;
 	if (role == LOADS_FOLLOW)
-		polls_close(up);
+		fetches_leave(up, true);
 	while (role == LOADS_LEAD && (errand = loads_next(&up->fleet, &i,
 	    fetch_room(), kvr_clock_now())) != NULL)
 		fetch_begin(up, errand);
@@ -386,16 +371,6 @@ kvroute_polls_follow(kvroute_srv_conf_t *up)
 		ngx_add_timer(&up->polls.timer, 1);
 }
 
-static void
-timer_make(kvroute_srv_conf_t *up, ngx_event_t *timer,
-    ngx_event_handler_pt handler, ngx_log_t *log)
-{
-	timer->handler = handler;
-	timer->data = up;
-	timer->log = log;
-	timer->cancelable = 1;
-}
-
 void
 kvroute_polls_begin(kvroute_srv_conf_t *up, ngx_cycle_t *cycle)
 {
@@ -404,8 +379,8 @@ kvroute_polls_begin(kvroute_srv_conf_t *up, ngx_cycle_t *cycle)
 	/* Failures to connect are expected, and logged by the errands. */
 	up->asks.log = *cycle->log;
 	up->asks.log.log_level = NGX_LOG_ALERT;
-	timer_make(up, &up->asks.timer, asks_look, cycle->log);
-	timer_make(up, &up->polls.timer, polls_look, cycle->log);
+	kvroute_timer_make(&up->asks.timer, asks_look, up, cycle->log);
+	kvroute_timer_make(&up->polls.timer, polls_look, up, cycle->log);
 	up->asks.on = ngx_worker == 0;
 	up->polls.on = up->fleet.polled != NULL;
 	kvroute_polls_follow(up);
@@ -414,8 +389,8 @@ kvroute_polls_begin(kvroute_srv_conf_t *up, ngx_cycle_t *cycle)
 void
 kvroute_polls_leave(kvroute_srv_conf_t *up)
 {
-	asks_close(up);
-	polls_close(up);
+	fetches_leave(up, false);
+	fetches_leave(up, true);
 	if (up->polls.on)
 		loads_leave(&up->fleet);
 }

@@ -26,6 +26,7 @@
 #include "counters.h"
 #include "ngx_http_kvroute_ctx.h"
 #include "ngx_http_kvroute_peers.h"
+#include "ngx_http_kvroute_time.h"
 #include "reason.h"
 #include "shared.h"
 
@@ -405,11 +406,8 @@ kvroute_queue_begin(kvroute_srv_conf_t *up, ngx_log_t *log)
 	up->waits.line.places.yield_ms = NGX_HTTP_KVROUTE_YIELD_MS;
 	up->waits.line.has_tried = has_tried;
 	ngx_queue_init(&up->waits.fresh);
-	up->waits.event.handler = queue_look;
-	up->waits.event.data = up;
-	up->waits.event.log = log;
 	/* The timers of requests that wait keep an exiting process alive. */
-	up->waits.event.cancelable = 1;
+	kvroute_timer_make(&up->waits.event, queue_look, up, log);
 }
 
 /* Without a limit no server is ever full. */

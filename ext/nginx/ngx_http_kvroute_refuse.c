@@ -87,21 +87,6 @@ text_make(ngx_http_request_t *r, const struct refusal *of)
 
 /* -------------------------------------------------------------- headers --- */
 
-static ngx_int_t
-header_add(ngx_http_request_t *r, const char *name, const ngx_str_t *value)
-{
-	ngx_table_elt_t *h = ngx_list_push(&r->headers_out.headers);
-
-	if (h == NULL)
-		return NGX_ERROR;
-	ngx_memzero(h, sizeof(*h));
-	h->hash = 1;
-	h->key.data = (u_char *)(uintptr_t)name;
-	h->key.len = ngx_strlen(name);
-	h->value = *value;
-	return NGX_OK;
-}
-
 /* An error of nginx's own, for a request of ours. */
 static bool
 is_own_error(ngx_http_request_t *r, const kvroute_ctx_t *ctx)
@@ -124,7 +109,7 @@ status_set(ngx_http_request_t *r, const struct refusal *of)
 		r->headers_out.status_line.len = 0;
 	}
 	if (of->again)
-		(void)header_add(r, "Retry-After", &second);
+		(void)kvroute_header_add(r, "Retry-After", &second);
 }
 
 void
@@ -187,5 +172,5 @@ kvroute_server_show(kvroute_ctx_t *ctx)
 	ngx_str_t name = kvroute_taken_name(ctx);
 
 	return !loc->server_header || name.len == 0 ? NGX_OK :
-	    header_add(ctx->request, "X-Kvroute-Server", &name);
+	    kvroute_header_add(ctx->request, "X-Kvroute-Server", &name);
 }

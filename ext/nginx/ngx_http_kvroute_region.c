@@ -7,7 +7,7 @@
  * checks whether an owner has died and ends the leases of dead owners. Leases
  * that kvroute-sync has brought are dead when it is silent.
  */
-#include "ngx_http_kvroute_region.h"
+#include "ngx_http_kvroute_module.h"
 
 #include "blame.h"
 #include "body.h"
@@ -352,11 +352,20 @@ region_announce(kvroute_srv_conf_t *up, struct kvr *k, ngx_log_t *log)
 
 /* ------------------------------------------------------- start and stop --- */
 
-static kvroute_main_conf_t *
-main_of(ngx_cycle_t *cycle)
+typedef ngx_int_t region_call(kvroute_srv_conf_t *up, ngx_cycle_t *cycle);
+
+static ngx_int_t
+regions_each(ngx_cycle_t *cycle, region_call *call)
 {
-	return ngx_http_cycle_get_module_main_conf(cycle,
+	kvroute_main_conf_t *main = ngx_http_cycle_get_module_main_conf(cycle,
 	    ngx_http_upstream_kvroute_module);
+	kvroute_srv_conf_t **ups = main == NULL ? NULL : main->upstreams.elts;
+	ngx_uint_t i;
+
+	for (i = 0; main != NULL && i < main->upstreams.nelts; i++)
+		if (call(ups[i], cycle) != NGX_OK)
+			return NGX_ERROR;
+	return NGX_OK;
 }
 
 /*
@@ -389,19 +398,27 @@ region_sync(kvroute_srv_conf_t *up, struct kvr *k, ngx_log_t *log)
 	kvroute_servers_check(up, log);
 }
 
-static void
-region_prepare(kvroute_srv_conf_t *up, ngx_log_t *log)
+/*
+ * An error here would end the master, also at a reload, so none is returned:
+ * an upstream without its region routes without predictions.
+ */
+static ngx_int_t
+region_prepare(kvroute_srv_conf_t *up, ngx_cycle_t *cycle)
 {
+	ngx_log_t *log = cycle->log;
 	struct kvr *k;
-	int error = region_open(up, true, &k);
+	int error;
 
+	kvroute_health_prepare(up, log);
+	waits_prepare(&up->waits.line);
+	error = region_open(up, true, &k);
 	if (error == KVR_OK && (error = region_wait(k)) != KVR_OK) {
 		up->owners.behind = true;
 		kvr_free(k);
 	}
 	if (error != KVR_OK) {
 		(void)complain(log, up, "region", error);
-		return;
+		return NGX_OK;
 	}
 	if (!kvroute_peers_list(up, log))
 		up->owners.behind = true;
@@ -410,28 +427,13 @@ region_prepare(kvroute_srv_conf_t *up, ngx_log_t *log)
 	region_announce(up, k, log);
 	kvroute_peers_free(up);
 	kvr_free(k);
+	return NGX_OK;
 }
 
-/*
- * An error here would end the master, also at a reload, so none is returned:
- * an upstream without its region routes without predictions.
- */
 ngx_int_t
 kvroute_regions_prepare(ngx_cycle_t *cycle)
 {
-	kvroute_main_conf_t *main = main_of(cycle);
-	kvroute_srv_conf_t **ups;
-	ngx_uint_t i;
-
-	if (main == NULL || ngx_test_config)
-		return NGX_OK;
-	ups = main->upstreams.elts;
-	for (i = 0; i < main->upstreams.nelts; i++) {
-		kvroute_health_prepare(ups[i], cycle->log);
-		waits_prepare(&ups[i]->waits.line);
-		region_prepare(ups[i], cycle->log);
-	}
-	return NGX_OK;
+	return ngx_test_config ? NGX_OK : regions_each(cycle, region_prepare);
 }
 
 /* ------------------------------------------------------------ the timer --- */
@@ -497,17 +499,6 @@ owners_watch(ngx_event_t *event)
 	ngx_add_timer(event, done ? WATCH_MS : WATCH_SOON_MS);
 }
 
-static void
-timer_make(kvroute_srv_conf_t *up, ngx_event_t *timer,
-    ngx_event_handler_pt handler, ngx_log_t *log)
-{
-	timer->handler = handler;
-	timer->data = up;
-	timer->log = log;
-	/* A pending timer does not keep an exiting process alive. */
-	timer->cancelable = 1;
-}
-
 /* ------------------------------------------------- of each nginx worker --- */
 
 /*
@@ -524,8 +515,8 @@ region_join(kvroute_srv_conf_t *up, ngx_cycle_t *cycle)
 	up->fronts = ngx_pcalloc(cycle->pool, sizeof(*up->fronts));
 	if (up->spares == NULL || !kvroute_peers_list(up, cycle->log))
 		return NGX_ERROR;
-	timer_make(up, &up->late, kvroute_late_run, cycle->log);
-	timer_make(up, &up->owners.watch, owners_watch, cycle->log);
+	kvroute_timer_make(&up->late, kvroute_late_run, up, cycle->log);
+	kvroute_timer_make(&up->owners.watch, owners_watch, up, cycle->log);
 	kvroute_queue_begin(up, cycle->log);
 	error = region_attach(up);
 	if (error != KVR_OK)
@@ -540,31 +531,23 @@ region_join(kvroute_srv_conf_t *up, ngx_cycle_t *cycle)
 ngx_int_t
 kvroute_regions_attach(ngx_cycle_t *cycle)
 {
-	kvroute_main_conf_t *main = main_of(cycle);
-	kvroute_srv_conf_t **ups;
-	ngx_uint_t i;
-
 	kvroute_read_begin(cycle);
 	kvroute_time_begin(cycle);
-	if (main == NULL)
-		return NGX_OK;
-	ups = main->upstreams.elts;
-	for (i = 0; i < main->upstreams.nelts; i++) {
-		if (region_join(ups[i], cycle) != NGX_OK)
-			return NGX_ERROR;
-	}
-	return NGX_OK;
+	return regions_each(cycle, region_join);
 }
 
 /*
  * Makes the writes that wait for the lock; then ends requests that are cut off
  * when nginx must terminate at once.
  */
-static void
-region_leave(kvroute_srv_conf_t *up)
+static ngx_int_t
+region_leave(kvroute_srv_conf_t *up, ngx_cycle_t *cycle)
 {
 	ngx_uint_t tries = LEAVE_TRIES;
 
+	places_leave(&up->waits.line.places);
+	if (up->fleet.kvr == NULL)
+		return NGX_OK;
 	kvroute_polls_leave(up);
 	for (; tries > 0 && !writes_run(&up->writes, kvr_clock_now());
 	    tries--)
@@ -575,21 +558,11 @@ region_leave(kvroute_srv_conf_t *up)
 	spares_free(up->spares);
 	kvr_free(up->fleet.kvr);
 	up->fleet.kvr = NULL;
+	return NGX_OK;
 }
 
 void
 kvroute_regions_leave(ngx_cycle_t *cycle)
 {
-	kvroute_main_conf_t *main = main_of(cycle);
-	kvroute_srv_conf_t **ups;
-	ngx_uint_t i;
-
-	if (main == NULL)
-		return;
-	ups = main->upstreams.elts;
-	for (i = 0; i < main->upstreams.nelts; i++) {
-		places_leave(&ups[i]->waits.line.places);
-		if (ups[i]->fleet.kvr != NULL)
-			region_leave(ups[i]);
-	}
+	(void)regions_each(cycle, region_leave);
 }

@@ -83,16 +83,10 @@ buf_borrow(const char *text)
 void
 kvroute_reply_header(kvroute_reply_t *o, const char *name, const char *value)
 {
-	ngx_table_elt_t *h = ngx_list_push(&o->request->headers_out.headers);
+	const ngx_str_t text = buf_borrow(value);
 
-	if (h == NULL) {
+	if (kvroute_header_add(o->request, name, &text) != NGX_OK)
 		o->writer.failed = true;
-		return;
-	}
-	ngx_memzero(h, sizeof(*h));
-	h->hash = 1;
-	h->key = buf_borrow(name);
-	h->value = buf_borrow(value);
 }
 
 ngx_int_t

@@ -172,12 +172,6 @@ kvroute_session_find(kvroute_ctx_t *ctx, int64_t now)
 	return true;
 }
 
-void
-kvroute_session_count(kvroute_ctx_t *ctx)
-{
-	kept_count(ctx->up->fleet.shared, ctx->book.affinity, ctx->bound_held);
-}
-
 /* -------------------------------------------------------------- binding --- */
 
 /* False: it is not. */

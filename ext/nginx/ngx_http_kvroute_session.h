@@ -16,7 +16,6 @@ void kvroute_session_read(kvroute_ctx_t *ctx);
 bool kvroute_session_find(kvroute_ctx_t *ctx, int64_t now);
 /* It is at peer i, n_known: that is not known, but cannot be had now. */
 void kvroute_session_busy(kvroute_ctx_t *ctx, ngx_uint_t i);
-void kvroute_session_count(kvroute_ctx_t *ctx);
 /* The status is 2xx. */
 void kvroute_session_accepted(kvroute_ctx_t *ctx);
 /* ctx->answer has read more. */

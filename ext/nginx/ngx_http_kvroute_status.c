@@ -12,7 +12,7 @@
  * loopback address or a local socket, and never with an Origin: a page in a
  * browser on this machine must not be able to give orders.
  */
-#include "ngx_http_kvroute_status.h"
+#include "ngx_http_kvroute_module.h"
 
 #include "endpoint.h"
 #include "fleet_facts.h"

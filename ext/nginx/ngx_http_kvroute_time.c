@@ -51,6 +51,23 @@ kvroute_time_begin(ngx_cycle_t *cycle)
 	turn.over.log = cycle->log;
 }
 
+void
+kvroute_timer_make(ngx_event_t *timer, ngx_event_handler_pt handler,
+    void *data, ngx_log_t *log)
+{
+	timer->handler = handler;
+	timer->data = data;
+	timer->log = log;
+	timer->cancelable = 1;
+}
+
+/* After a reload the peers of a process that ends are old ones. */
+bool
+kvroute_is_ending(void)
+{
+	return ngx_exiting || ngx_quit || ngx_terminate;
+}
+
 uint64_t
 kvroute_spent(kvroute_srv_conf_t *up, int64_t began)
 {

@@ -17,7 +17,7 @@
 enum fact {
 	WORKER, PREFILL, AFFINITY, REASON,
 	RANK, OVERLAP, BLOCKS, TOKENS, BEST, CACHED, NS,
-	TTFT, QUEUE_TIME, TOKEN_TIME
+	TTFT, QUEUE_TIME, TOKEN_TIME /* times */
 };
 
 enum { MODEL = BODY_IDS, USER }; /* texts of the body, beside its ids */
@@ -131,7 +131,7 @@ body_get(ngx_http_request_t *r, ngx_http_variable_value_t *v, uintptr_t which)
 
 /* -------------------------------------------------------------- numbers --- */
 
-/* False: it is not known. */
+/* A count, or a time in microseconds. False: it is not known. */
 static bool
 number_of(const kvroute_ctx_t *ctx, enum fact fact, uint64_t *n)
 {
@@ -147,6 +147,15 @@ number_of(const kvroute_ctx_t *ctx, enum fact fact, uint64_t *n)
 	case NS:
 		*n = ctx->ns;
 		return true;
+	case TTFT:
+		*n = (uint64_t)ctx->first_ms * 1000;
+		return ctx->passing.first != 0;
+	case QUEUE_TIME:
+		*n = ctx->wait.ns / 1000000 * 1000;
+		return ctx->wait.ns > 0;
+	case TOKEN_TIME:
+		*n = ctx->passing.token_ns / 1000;
+		return ctx->passing.token_ns > 0;
 	default:
 		*n = fact == OVERLAP ? d->overlap_blocks :
 		    fact == BLOCKS ? d->prompt_blocks :
@@ -155,53 +164,30 @@ number_of(const kvroute_ctx_t *ctx, enum fact fact, uint64_t *n)
 	}
 }
 
+/* In seconds, as nginx's own times are. */
+static u_char *
+time_write(u_char *to, uint64_t us)
+{
+	return us % 1000 == 0 ? ngx_sprintf(to, "%uL.%03uL", us / 1000000,
+	    us % 1000000 / 1000) : ngx_sprintf(to, "%uL.%06uL", us / 1000000,
+	    us % 1000000);
+}
+
 static ngx_int_t
 number_get(ngx_http_request_t *r, ngx_http_variable_value_t *v, uintptr_t fact)
 {
 	kvroute_ctx_t *ctx = kvroute_ctx(r);
-	u_char *text;
+	u_char *text, *end;
 	uint64_t n;
 
 	if (ctx == NULL || !number_of(ctx, (enum fact)fact, &n)) {
 		text_is(v, NULL, 0);
 		return NGX_OK;
 	}
-	text = ngx_pnalloc(r->pool, NGX_INT64_LEN);
-	if (text == NULL)
-		return NGX_ERROR;
-	text_is(v, text, (size_t)(ngx_sprintf(text, "%uL", n) - text));
-	return NGX_OK;
-}
-
-/* In microseconds; false: it is not known. */
-static bool
-time_of(const kvroute_ctx_t *ctx, enum fact fact, uint64_t *us)
-{
-	*us = fact == TOKEN_TIME ? ctx->passing.token_ns / 1000 :
-	    fact == QUEUE_TIME ? ctx->wait.ns / 1000000 * 1000 :
-	    (uint64_t)ctx->first_ms * 1000;
-	return fact == TOKEN_TIME ? ctx->passing.token_ns > 0 :
-	    fact == QUEUE_TIME ? ctx->wait.ns > 0 : ctx->passing.first != 0;
-}
-
-/* In seconds, as nginx's own times are. */
-static ngx_int_t
-time_get(ngx_http_request_t *r, ngx_http_variable_value_t *v, uintptr_t fact)
-{
-	kvroute_ctx_t *ctx = kvroute_ctx(r);
-	u_char *text, *end;
-	uint64_t us;
-
-	if (ctx == NULL || !time_of(ctx, (enum fact)fact, &us)) {
-		text_is(v, NULL, 0);
-		return NGX_OK;
-	}
 	text = ngx_pnalloc(r->pool, NGX_INT64_LEN + 7);
 	if (text == NULL)
 		return NGX_ERROR;
-	end = us % 1000 == 0 ? ngx_sprintf(text, "%uL.%03uL", us / 1000000,
-	    us % 1000000 / 1000) : ngx_sprintf(text, "%uL.%06uL",
-	    us / 1000000, us % 1000000);
+	end = fact >= TTFT ? time_write(text, n) : ngx_sprintf(text, "%uL", n);
 	text_is(v, text, (size_t)(end - text));
 	return NGX_OK;
 }
@@ -219,9 +205,9 @@ static ngx_http_variable_t variables[] = {
 	VARIABLE("blocks", number_get, BLOCKS),
 	VARIABLE("overlap_tokens", number_get, TOKENS),
 	VARIABLE("best_tokens", number_get, BEST),
-	VARIABLE("ttft", time_get, TTFT),
-	VARIABLE("queue_time", time_get, QUEUE_TIME),
-	VARIABLE("token_time", time_get, TOKEN_TIME),
+	VARIABLE("ttft", number_get, TTFT),
+	VARIABLE("queue_time", number_get, QUEUE_TIME),
+	VARIABLE("token_time", number_get, TOKEN_TIME),
 	VARIABLE("cached", number_get, CACHED),
 	VARIABLE("reason", text_get, REASON),
 	VARIABLE("model", body_get, MODEL),

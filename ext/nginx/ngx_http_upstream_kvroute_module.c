@@ -13,20 +13,17 @@
 #include "ngx_http_kvroute_conf.h"
 
 #include "endpoint.h"
-#include "ngx_http_kvroute_advice.h"
 #include "ngx_http_kvroute_answer.h"
 #include "ngx_http_kvroute_choose.h"
 #include "ngx_http_kvroute_early.h"
 #include "ngx_http_kvroute_find.h"
+#include "ngx_http_kvroute_module.h"
 #include "ngx_http_kvroute_param.h"
-#include "ngx_http_kvroute_peer.h"
 #include "ngx_http_kvroute_read.h"
 #include "ngx_http_kvroute_reader.h"
-#include "ngx_http_kvroute_region.h"
 #include "ngx_http_kvroute_reply.h"
 #include "ngx_http_kvroute_salt.h"
 #include "ngx_http_kvroute_server.h"
-#include "ngx_http_kvroute_status.h"
 #include "ngx_http_kvroute_variables.h"
 
 enum { MAX_BODY = 2 * 1024 * 1024 };
@@ -350,7 +347,8 @@ loc_create(ngx_conf_t *cf)
 	loc->server_header = NGX_CONF_UNSET;
 	loc->comments = NGX_CONF_UNSET_MSEC;
 	loc->trace = NGX_CONF_UNSET_PTR;
-	kvroute_session_create(loc);
+	loc->affinity = NGX_CONF_UNSET_PTR;
+	loc->responses_ttl = NGX_CONF_UNSET;
 	return loc;
 }
 
@@ -372,7 +370,15 @@ loc_merge(ngx_conf_t *cf, void *parent, void *child)
 	ngx_conf_merge_uint_value(loc->reasoning, of->reasoning, KVROUTE_STRIP);
 	ngx_conf_merge_ptr_value(loc->bypass, of->bypass, NULL);
 	ngx_conf_merge_ptr_value(loc->trace, of->trace, NULL);
-	kvroute_session_merge(loc, of);
+	if (loc->affinity == NGX_CONF_UNSET_PTR) {
+		loc->affinity_mode = of->affinity_mode;
+		loc->affinity_ttl = of->affinity_ttl;
+	}
+	ngx_conf_merge_ptr_value(loc->affinity, of->affinity, NULL);
+	if (loc->responses_ttl == NGX_CONF_UNSET)
+		loc->responses_ttl = of->responses_ttl;
+	if (loc->responses_ttl == NGX_CONF_UNSET)
+		kvroute_param_defaults("kvroute_responses", loc);
 	if (loc->model == NULL)
 		loc->model = of->model;
 	if (loc->scope == NULL)
