@@ -11,7 +11,7 @@
  * removed. Only then are bytes held back: those of an incomplete event, until
  * the kind of the event is clear.
  */
-#include "ngx_http_kvroute_answer.h"
+#include "ngx_http_kvroute_module.h"
 
 #include "endpoint.h"
 #include "ngx_http_kvroute_body.h"
@@ -21,11 +21,14 @@
 #include "ngx_http_kvroute_find.h"
 #include "ngx_http_kvroute_ranks.h"
 #include "ngx_http_kvroute_reader.h"
-#include "ngx_http_kvroute_refuse.h"
+#include "ngx_http_kvroute_reply.h"
 #include "ngx_http_kvroute_session.h"
 #include "ngx_http_kvroute_time.h"
 #include "shared.h"
 #include "usage_ask.h"
+
+static ngx_http_output_header_filter_pt next_header;
+static ngx_http_output_body_filter_pt next_body;
 
 /* ------------------------------------------------------------- comments --- */
 
@@ -70,14 +73,14 @@ comment_send(ngx_event_t *event)
 	/* A client that reads nothing needs none. */
 	comment = c->error || c->buffered || r->buffered ? NULL :
 	    comment_make(r);
-	if (comment != NULL && ctx->comments.filter(r, comment) == NGX_ERROR)
+	if (comment != NULL && next_body(r, comment) == NGX_ERROR)
 		return;
 	ngx_add_timer(event, ctx->comments.ms);
 }
 
-/* The headers of a stream were sent; comments follow by this filter. */
+/* The headers of a stream were sent. */
 static void
-comments_begin(kvroute_ctx_t *ctx, ngx_http_output_body_filter_pt filter)
+comments_begin(kvroute_ctx_t *ctx)
 {
 	ngx_http_request_t *r = ctx->request;
 	kvroute_loc_conf_t *loc = kvroute_loc(r);
@@ -86,9 +89,8 @@ comments_begin(kvroute_ctx_t *ctx, ngx_http_output_body_filter_pt filter)
 	if (loc->comments == 0 || !ctx->passing.stream || r != r->main ||
 	    r->header_only || r->headers_out.content_length_n >= 0 ||
 	    r->headers_out.content_encoding != NULL ||
-	    ctx->comments.filter != NULL)
+	    ctx->comments.ms != 0)
 		return;
-	ctx->comments.filter = filter;
 	ctx->comments.ms = loc->comments;
 	timer->handler = comment_send;
 	timer->data = ctx;
@@ -96,15 +98,13 @@ comments_begin(kvroute_ctx_t *ctx, ngx_http_output_body_filter_pt filter)
 	ngx_add_timer(timer, loc->comments);
 }
 
+/* A stream has begun, or is over. Again is no error. */
 void
 kvroute_comments_end(kvroute_ctx_t *ctx)
 {
 	if (ctx->comments.timer.timer_set)
 		ngx_del_timer(&ctx->comments.timer);
 }
-
-static ngx_http_output_header_filter_pt next_header;
-static ngx_http_output_body_filter_pt next_body;
 
 enum { STALL_MS = 10 };
 
@@ -196,7 +196,7 @@ header_filter(ngx_http_request_t *r)
 	if (is_readable(ctx, status))
 		answer_watch(ctx);
 	kvroute_prompt_leave(ctx);
-	comments_begin(ctx, next_body);
+	comments_begin(ctx);
 	return next_header(r);
 }
 

@@ -8,14 +8,15 @@
  *   conf, ctx              types: configured, of a request
  *   find                   headers, lines, modules, structs of a request
  *   server                 facts of servers
- *   reader edit            endpoints, the body in pieces; the request that is sent
+ *   reader edit            endpoints, the body in pieces; the request as sent
  *   param                  directives
- *   reply time             a question and its response; histograms
+ *   time                   histograms, timers
  *   poll                   questions to engines
  *   follow peers           peers that come and go, were tried, are taken
+ *   reply                  responses of our own; errors with a sentence
  *   read ranks             bodies in turns; headers of a choice
  *
- *   early refuse salt      before the choice; errors with a sentence
+ *   early salt             before the choice
  *   variables              logs; the input of replay(1)
  *
  *   body                   text -> prompt
@@ -98,7 +99,8 @@ struct kvroute_srv_conf_s {
 	struct kvr_options options;
 	struct kvr_policy policy;
 	uint32_t shadow;        /* kvroute_shadow_t */
-	ngx_array_t *servers;   /* kvroute_server_t */
+	ngx_array_t servers;    /* kvroute_server_t */
+	ngx_uint_t n_workers;   /* at the start, at least */
 	bool ranked;            /* one of them has ranks */
 	bool parted;            /* one of them has a role */
 	uint64_t queue_timeout; /* ms */

@@ -71,8 +71,7 @@ struct kvroute_ctx_s {
 	ngx_chain_t *free, *busy; /* buffers of ours */
 	struct {                /* while the engine prefills */
 		ngx_event_t timer;
-		ngx_msec_t ms;
-		ngx_http_output_body_filter_pt filter; /* NULL: none */
+		ngx_msec_t ms;  /* 0: none */
 	} comments;
 	/* of the peer's health */
 	struct evidence evidence;

@@ -32,11 +32,7 @@ typedef struct {
 	kvroute_texts_t texts;
 } early_t;
 
-/* The cleanup of a pool is where a struct is found again. */
-static void
-early_keep(void *data)
-{
-}
+KVROUTE_KEPT(early_keep)
 
 static early_t *
 early_of(ngx_http_request_t *r)

@@ -149,16 +149,6 @@ front_make(ngx_pool_t *pool, ngx_buf_t *buf, off_t offset)
 	return b;
 }
 
-static off_t
-chain_size(ngx_chain_t *cl)
-{
-	off_t size = 0;
-
-	for (; cl != NULL; cl = cl->next)
-		size += ngx_buf_size(cl->buf);
-	return size;
-}
-
 /* Is the body to be sent the one parsed? proxy_set_body replaces it. */
 static bool
 sent_as_read(ngx_http_request_t *r)
@@ -227,7 +217,7 @@ usage_ask(ngx_http_request_t *r, const struct usage_ask *ask)
 	ngx_chain_t **body = &r->upstream->request_bufs->next;
 	const ngx_str_t put = { ngx_strlen(ask->text), (u_char *)ask->text };
 	const off_t at = (off_t)ask->at, cut = (off_t)ask->cut;
-	const off_t size = chain_size(*body);
+	const off_t size = (off_t)kvroute_chain_size(*body);
 
 	if (at + cut >= size || !sent_as_read(r) ||
 	    !kvroute_chain_splice(r->pool, body, at, cut, &put))

@@ -56,15 +56,6 @@ kvroute_health_prepare(kvroute_srv_conf_t *up, ngx_log_t *log)
 	ngx_free(keys);
 }
 
-/* It is counted why sessions leave their servers. */
-void
-kvroute_health_look(kvroute_ctx_t *ctx, int64_t now)
-{
-	ctx->evidence.due = false;
-	ctx->bound_held = judge_look(&ctx->up->fleet, now) &&
-	    judge_session(&ctx->up->fleet, ctx->keeps.session, now);
-}
-
 ngx_uint_t
 kvroute_health_probe(kvroute_ctx_t *ctx, int64_t now)
 {

@@ -15,8 +15,6 @@ void kvroute_late_run(ngx_event_t *event);
 
 /* For the master, before the processes begin. */
 void kvroute_health_prepare(kvroute_srv_conf_t *up, ngx_log_t *log);
-/* For a choice: some servers are held back. */
-void kvroute_health_look(kvroute_ctx_t *ctx, int64_t now);
 /* A gray peer that this request is to try; n_known: none. */
 ngx_uint_t kvroute_health_probe(kvroute_ctx_t *ctx, int64_t now);
 /* The request was sent to this peer. */

@@ -35,7 +35,8 @@ kvroute_header(ngx_http_request_t *r, const char *name)
 }
 
 ngx_int_t
-kvroute_header_add(ngx_http_request_t *r, const char *name, const ngx_str_t *value)
+kvroute_header_add(ngx_http_request_t *r, const char *name,
+    const ngx_str_t *value)
 {
 	ngx_table_elt_t *h = ngx_list_push(&r->headers_out.headers);
 

@@ -20,6 +20,8 @@ ngx_uint_t kvroute_module_find(ngx_module_t **modules, const char *name);
  * All 0 but for its first member, which is the request. Structs of one request
  * differ by their cleanup. NULL: no memory.
  */
+/* By a cleanup a struct is found again; this one has nothing to do. */
+#define KVROUTE_KEPT(cleanup) static void cleanup(void *data) { (void)data; }
 void *kvroute_kept_make(ngx_http_request_t *r,
     ngx_pool_cleanup_pt cleanup, size_t size);
 /* NULL: there is no such struct. */

@@ -18,6 +18,14 @@ ngx_int_t kvroute_init_upstream(ngx_conf_t *cf,
 /* Has no directive behind "kvroute" put another method around it? */
 bool kvroute_is_outermost(const ngx_http_upstream_srv_conf_t *us);
 
+/* ngx_http_kvroute_answer.c: headers, first event and usage of a response. */
+/* For a directive: makes our filters the first of all loaded modules. */
+char *kvroute_filters_order(ngx_conf_t *cf);
+void kvroute_filters_add(void);
+
+/* The request is over. */
+void kvroute_comments_end(kvroute_ctx_t *ctx);
+
 /* ngx_http_kvroute_advice.c */
 /* A location is merged, after those of nginx's own modules. */
 void kvroute_location_advise(ngx_conf_t *cf);

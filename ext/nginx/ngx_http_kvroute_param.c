@@ -67,15 +67,7 @@ static const struct text_row kvroute[] = {
 };
 static const struct text_row server[] = {
 	{ "capacity", "\"auto\", or the tokens of KV cache", FACT },
-	{ "role", NULL, FACT },
-	{ "prefill_rate", NULL, FACT },
-	{ "block_tokens", NULL, FACT },
-	{ "eviction", NULL, FACT },
-	{ "window", NULL, FACT },
-	{ "window_mode", NULL, FACT },
-	{ "window_layers", NULL, FACT },
-	{ "window_interval", NULL, FACT },
-	{ "window_capacity", NULL, FACT },
+	KNOWN_FACTS(fact_read),
 	{ "ranks", "the number of data-parallel ranks behind the address",
 	    FIELD(TEXT_COUNT, kvroute_server_t, told.ranks),
 	    RANGE("1", "1024") }
@@ -182,12 +174,8 @@ static const char *
 path_read(void *fields, const char *text, size_t n)
 {
 	kvroute_srv_conf_t *up = fields;
-	size_t i;
 
-	for (i = 0; i < n; i++)
-		if (text[i] <= ' ' || text[i] > '~')
-			return "";
-	if (n == 0 || n > 200 || text[0] != '/')
+	if (!text_is_path(text, n))
 		return "";
 	up->fleet.poll_path = text;
 	return NULL;
@@ -287,11 +275,11 @@ kvroute_param_read(ngx_conf_t *cf, ngx_str_t *argument, void *fields)
  * Headers and fields that clients send unasked, see kvroute-nginx(7). Some ids
  * of agents are names, so they count within their session.
  */
-static const char *const automatic[] = { "$http_x_session_affinity",
-    "$http_x_session_id",
-    "$http_x_claude_code_session_id$http_x_claude_code_agent_id",
-    "$http_thread_id", "$http_session_id",
-    "$kvroute_session", "$kvroute_cache_key" };
+static ngx_str_t automatic[] = { ngx_string("$http_x_session_affinity"),
+    ngx_string("$http_x_session_id"),
+    ngx_string("$http_x_claude_code_session_id$http_x_claude_code_agent_id"),
+    ngx_string("$http_thread_id"), ngx_string("$http_session_id"),
+    ngx_string("$kvroute_session"), ngx_string("$kvroute_cache_key") };
 
 /* A value that is the same for all requests would be one session. */
 static const char *
@@ -316,18 +304,11 @@ static const char *
 automatic_add(ngx_conf_t *cf, ngx_array_t *values)
 {
 	const char *why = NULL;
-	ngx_str_t text;
 	size_t i;
 
 	for (i = 0; i < sizeof(automatic) / sizeof(automatic[0]) &&
-	    why == NULL; i++) {
-		text.len = ngx_strlen(automatic[i]);
-		text.data = ngx_pnalloc(cf->pool, text.len + 1);
-		if (text.data == NULL)
-			return "no memory";
-		ngx_memcpy(text.data, automatic[i], text.len + 1);
-		why = value_add(cf, values, text);
-	}
+	    why == NULL; i++)
+		why = value_add(cf, values, automatic[i]);
 	return why;
 }
 

@@ -17,13 +17,14 @@
 
 #include "capacities.h"
 #include "counters.h"
-#include "ngx_http_kvroute_answer.h"
+#include "judge.h"
 #include "ngx_http_kvroute_body.h"
 #include "ngx_http_kvroute_choose.h"
 #include "ngx_http_kvroute_ctx.h"
 #include "ngx_http_kvroute_edit.h"
 #include "ngx_http_kvroute_end.h"
 #include "ngx_http_kvroute_follow.h"
+#include "ngx_http_kvroute_module.h"
 #include "ngx_http_kvroute_peers.h"
 #include "ngx_http_kvroute_queue.h"
 #include "ngx_http_kvroute_ranks.h"
@@ -264,7 +265,10 @@ take_one(kvroute_ctx_t *ctx, ngx_peer_connection_t *pc, int64_t now)
 	ngx_int_t rc;
 
 	waits_yield(&ctx->up->waits.line, &ctx->wait.turn, now);
-	kvroute_health_look(ctx, now);
+	ctx->evidence.due = false;
+	/* It is counted why sessions leave their servers. */
+	ctx->bound_held = judge_look(&ctx->up->fleet, now) &&
+	    judge_session(&ctx->up->fleet, ctx->keeps.session, now);
 	if (ctx->again.conf != NULL &&
 	    (rc = take_again(ctx, pc, now)) != NGX_BUSY)
 		return rc;
@@ -319,9 +323,7 @@ peer_get(ngx_peer_connection_t *pc, void *data)
 	if (rc == NGX_OK && up->fleet.n_judged > 0)
 		kvroute_health_sent(ctx,
 		    kvroute_taken_peer(ctx), began);
-	kvroute_rank_write(ctx);
-	if (rc != NGX_AGAIN)
-		kvroute_rank_sent(ctx);
+	kvroute_rank_write(ctx, rc);
 	if (rc == NGX_OK && up->fleet.kvr != NULL && ctx->opinion !=
 	    REASON_COST && ctx->book.lease == 0 &&
 	    ctx->request->method == NGX_HTTP_POST)

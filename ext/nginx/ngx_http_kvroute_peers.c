@@ -335,12 +335,6 @@ kvroute_room_look(kvroute_srv_conf_t *up)
 
 enum { WORD = 8 * sizeof(uintptr_t) };
 
-static ngx_uint_t
-words_of(ngx_uint_t peers)
-{
-	return (peers + WORD - 1) / WORD;
-}
-
 /* Once nginx has taken it back, a peer may be freed. */
 static void
 name_keep(kvroute_ctx_t *ctx)
@@ -387,7 +381,8 @@ kvroute_tried_fit(kvroute_ctx_t *ctx)
 {
 	kvroute_srv_conf_t *up = ctx->up;
 	const ngx_str_t *names = ctx->taken.elts;
-	ngx_uint_t words = words_of(up->fleet.n_known) + 1, i, at;
+	ngx_uint_t i, at;
+	ngx_uint_t words = (up->fleet.n_known + WORD - 1) / WORD + 1;
 	uintptr_t *place = ctx->rrp.tried;
 
 	if (words > ctx->words) {

@@ -63,6 +63,7 @@ kvroute_ranks_check(ngx_conf_t *cf, kvroute_srv_conf_t *up)
 
 	for (; peers != NULL; peers = peers->next)
 		n += ranks_least(up, peers);
+	up->n_workers = n;
 	if (n <= up->options.max_workers)
 		return NGX_OK;
 	ngx_log_error(NGX_LOG_EMERG, cf->log, 0, "kvroute of upstream \"%V\": "
@@ -159,8 +160,9 @@ kvroute_rank_prepare(kvroute_ctx_t *ctx)
 	    prefill.len + sizeof(": \r\n") + KVR_NAME_MAX);
 	if (b == NULL)
 		return NGX_ERROR;
-	rest = kvroute_head_copy(b, head, ctx->up->ranked ? (char *)header.data :
-	    NULL, ctx->up->parted ? (char *)prefill.data : NULL);
+	rest = kvroute_head_copy(b, head,
+	    ctx->up->ranked ? (char *)header.data : NULL,
+	    ctx->up->parted ? (char *)prefill.data : NULL);
 	ctx->rank_head = b;
 	ctx->rank_at = b->last;
 	ctx->rank_rest.data = rest;
@@ -176,26 +178,11 @@ kvroute_rank_prepare(kvroute_ctx_t *ctx)
 	return NGX_OK;
 }
 
-void
-kvroute_rank_write(kvroute_ctx_t *ctx)
-{
-	u_char *p = ctx->rank_at;
-
-	if (p == NULL)
-		return;
-	if (ctx->rank >= 0)
-		p = ngx_sprintf(p, "%V: %i\r\n", &header, ctx->rank);
-	if (ctx->book.prefill_length > 0)
-		p = ngx_sprintf(p, "%V: %*s\r\n", &prefill,
-		    ctx->book.prefill_length, ctx->book.prefill_name);
-	p = ngx_cpymem(p, ctx->rank_rest.data, ctx->rank_rest.len);
-	ctx->rank_head->last = p;
-}
-
 /* ------------------------------------------------------------- answers --- */
 
-void
-kvroute_rank_sent(kvroute_ctx_t *ctx)
+/* A try has begun: nginx's configuration is the request's again. */
+static void
+rank_sent(kvroute_ctx_t *ctx)
 {
 	ngx_array_t *states = ctx->request->upstream_states;
 	ngx_http_upstream_state_t *state = states->elts;
@@ -209,6 +196,24 @@ kvroute_rank_sent(kvroute_ctx_t *ctx)
 	/* The log has the status of the engine. */
 	if (states->nelts > 1)
 		state[states->nelts - 2].status = ctx->again.status;
+}
+
+void
+kvroute_rank_write(kvroute_ctx_t *ctx, ngx_int_t rc)
+{
+	u_char *p = ctx->rank_at;
+
+	if (rc != NGX_AGAIN)
+		rank_sent(ctx);
+	if (p == NULL)
+		return;
+	if (ctx->rank >= 0)
+		p = ngx_sprintf(p, "%V: %i\r\n", &header, ctx->rank);
+	if (ctx->book.prefill_length > 0)
+		p = ngx_sprintf(p, "%V: %*s\r\n", &prefill,
+		    ctx->book.prefill_length, ctx->book.prefill_name);
+	p = ngx_cpymem(p, ctx->rank_rest.data, ctx->rank_rest.len);
+	ctx->rank_head->last = p;
 }
 
 void

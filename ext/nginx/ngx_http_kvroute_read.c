@@ -486,24 +486,16 @@ kvroute_reader_get(kvroute_ctx_t *ctx)
 
 /* ---------------------------------------------------------------- begin --- */
 
-static void
-event_make(ngx_event_t *event, ngx_event_handler_pt handler, ngx_log_t *log)
-{
-	ngx_memzero(event, sizeof(*event));
-	event->handler = handler;
-	event->data = &loop.none;
-	event->log = log;
-}
-
 void
 kvroute_read_begin(ngx_cycle_t *cycle)
 {
 	ngx_queue_init(&loop.queue);
 	loop.none.fd = (ngx_socket_t)-1;
 	loop.spent = 0;
-	event_make(&loop.work, queue_work, cycle->log);
-	event_make(&loop.over, turn_over, cycle->log);
-	event_make(&loop.stay, stay_on, cycle->log);
+	kvroute_timer_make(&loop.work, queue_work, &loop.none, cycle->log);
+	kvroute_timer_make(&loop.over, turn_over, &loop.none, cycle->log);
+	kvroute_timer_make(&loop.stay, stay_on, &loop.none, cycle->log);
+	loop.stay.cancelable = 0;
 }
 
 void

@@ -108,16 +108,21 @@ kvroute_reader_of(ngx_http_request_t *r)
 }
 
 size_t
-kvroute_body_size(ngx_http_request_t *r)
+kvroute_chain_size(const ngx_chain_t *cl)
 {
-	/* None of a body that nginx has thrown away. */
-	ngx_chain_t *cl = r->request_body == NULL ? NULL :
-	    r->request_body->bufs;
 	size_t size = 0;
 
 	for (; cl != NULL; cl = cl->next)
 		size += (size_t)ngx_buf_size(cl->buf);
 	return size;
+}
+
+size_t
+kvroute_body_size(ngx_http_request_t *r)
+{
+	/* None of a body that nginx has thrown away. */
+	return r->request_body == NULL ? 0 :
+	    kvroute_chain_size(r->request_body->bufs);
 }
 
 bool

@@ -61,6 +61,7 @@ void kvroute_reader_end(kvroute_reader_t *reader);
 /* Gives back the parser, or all; again is no error. */
 void kvroute_reader_body_leave(kvroute_reader_t *reader);
 void kvroute_reader_leave(kvroute_reader_t *reader);
+size_t kvroute_chain_size(const ngx_chain_t *cl);
 size_t kvroute_body_size(ngx_http_request_t *r);
 /* By kvroute_bypass, as it is now. */
 bool kvroute_bypassed(ngx_http_request_t *r);

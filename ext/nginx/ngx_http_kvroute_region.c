@@ -120,14 +120,6 @@ memory_prepare(kvroute_srv_conf_t *up, ngx_slab_pool_t *slab, ngx_log_t *log)
 	return NGX_OK;
 }
 
-/* By default it follows from the size, which an existing file keeps. */
-static bool
-tables_alike(const kvroute_srv_conf_t *a, const kvroute_srv_conf_t *b)
-{
-	return (!a->sized && !b->sized) ||
-	    a->options.affinity_entries == b->options.affinity_entries;
-}
-
 static bool
 zones_alike(const kvroute_srv_conf_t *a, const kvroute_srv_conf_t *b)
 {
@@ -135,7 +127,9 @@ zones_alike(const kvroute_srv_conf_t *a, const kvroute_srv_conf_t *b)
 	    (a->options.ttl_ns == b->options.ttl_ns || a->path.len > 0) &&
 	    a->options.max_workers == b->options.max_workers &&
 	    a->options.tenants == b->options.tenants &&
-	    tables_alike(a, b) &&
+	    /* By default it follows from the size, which a file keeps. */
+	    ((!a->sized && !b->sized) ||
+	    a->options.affinity_entries == b->options.affinity_entries) &&
 	    a->options.journal_bytes == b->options.journal_bytes &&
 	    a->options.secret_bytes == b->options.secret_bytes &&
 	    ngx_memcmp(a->options.secret, b->options.secret,

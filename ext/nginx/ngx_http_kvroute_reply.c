@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * ngx_http_kvroute_reply.c - the response of a status location.
+ * ngx_http_kvroute_reply.c - responses of the module's own: of a status
+ * location, and of a request that is refused.
  */
 #include "ngx_http_kvroute_reply.h"
 
 #include "json_writer.h"
+#include "ngx_http_kvroute_ctx.h"
 #include "ngx_http_kvroute_find.h"
-#include "ngx_http_kvroute_server.h"
+#include "ngx_http_kvroute_peers.h"
+#include "refusal.h"
 #include "status.h"
 
 /* --------------------------------------------------------- the question --- */
@@ -89,20 +92,36 @@ kvroute_reply_header(kvroute_reply_t *o, const char *name, const char *value)
 		o->writer.failed = true;
 }
 
+ngx_buf_t *
+kvroute_reply_end(kvroute_reply_t *o)
+{
+	ngx_http_request_t *r = o->request;
+	ngx_buf_t *b = o->writer.failed ? NULL : ngx_calloc_buf(r->pool);
+
+	if (b == NULL)
+		return NULL;
+	if (o->shared.len == 0)
+		o->shared = (ngx_str_t){ o->hold->length, o->hold->data };
+	b->pos = o->shared.data;
+	b->last = b->pos + o->shared.len;
+	b->memory = 1;
+	b->last_buf = r == r->main;
+	b->last_in_chain = 1;
+	return b;
+}
+
 ngx_int_t
 kvroute_reply_send(kvroute_reply_t *o, ngx_uint_t status, const char *type)
 {
 	ngx_http_request_t *r = o->request;
-	ngx_buf_t *b = ngx_calloc_buf(r->pool);
-	ngx_chain_t out = { b, NULL };
+	ngx_chain_t out = { NULL, NULL };
 	ngx_int_t rc;
 
 	kvroute_reply_header(o, "Cache-Control", "no-store");
 	kvroute_reply_header(o, "X-Content-Type-Options", "nosniff");
-	if (o->writer.failed || b == NULL)
+	out.buf = kvroute_reply_end(o);
+	if (out.buf == NULL)
 		return NGX_HTTP_INTERNAL_SERVER_ERROR;
-	if (o->shared.len == 0)
-		o->shared = (ngx_str_t){ o->hold->length, o->hold->data };
 	r->headers_out.status = status;
 	r->headers_out.content_length_n = (off_t)o->shared.len;
 	r->headers_out.content_type = buf_borrow(type);
@@ -111,11 +130,6 @@ kvroute_reply_send(kvroute_reply_t *o, ngx_uint_t status, const char *type)
 	rc = ngx_http_send_header(r);
 	if (rc == NGX_ERROR || rc > NGX_OK || r->header_only)
 		return rc;
-	b->pos = o->shared.data;
-	b->last = b->pos + o->shared.len;
-	b->memory = 1;
-	b->last_buf = r == r->main;
-	b->last_in_chain = 1;
 	return ngx_http_output_filter(r, &out);
 }
 
@@ -148,6 +162,152 @@ kvroute_reply_error(ngx_http_request_t *r, ngx_uint_t status,
 	return kvroute_reply_refuse(&o, status, why);
 }
 
+/* ------------------------------------------------------------- refusals --- */
+
+/*
+ * The error of a refused request has a sentence,
+ * where nginx's own page has none, and the server of a response has a header.
+ *
+ *   queue full, waited in vain      502, 504 --> 503, and refusal.h
+ *   no salt                         400, 415, and the same
+ *   all others                      502, 504, and the same
+ *
+ * Only nginx's own errors are replaced: the answer of an engine passes, and so
+ * does a page of error_page.
+ */
+
+typedef struct {
+	ngx_http_request_t *request;
+	const char *why;        /* NULL: by the reason of the choice */
+	bool on;                /* the response is this refusal; */
+	ngx_buf_t *body;        /* its rest, or NULL */
+} refusal_t;
+
+KVROUTE_KEPT(refusal_cleanup)
+
+static refusal_t *
+kept_refusal(ngx_http_request_t *r)
+{
+	return kvroute_kept_of(r, refusal_cleanup);
+}
+
+static refusal_t *
+refusal_keep(ngx_http_request_t *r, const char *why)
+{
+	refusal_t *refusal = kept_refusal(r);
+
+	if (refusal == NULL)
+		refusal = kvroute_kept_make(r, refusal_cleanup,
+		    sizeof(*refusal));
+	if (refusal != NULL)
+		refusal->why = why;
+	return refusal;
+}
+
+void
+kvroute_refusal_keep(ngx_http_request_t *r, const char *why)
+{
+	(void)refusal_keep(r, why);
+}
+
+static ngx_buf_t *
+text_make(ngx_http_request_t *r, const struct refusal *of)
+{
+	kvroute_reply_t o;
+
+	kvroute_reply_begin(&o, r);
+	refusal_write(of, &o.writer);
+	return kvroute_reply_end(&o);
+}
+
+/* An error of nginx's own, for a request of ours. */
+static bool
+is_own_error(ngx_http_request_t *r, const kvroute_ctx_t *ctx)
+{
+	ngx_uint_t status = r->headers_out.status;
+
+	return ctx != NULL && r->upstream != NULL &&
+	    r->upstream->headers_in.status_n == 0 &&
+	    (status == NGX_HTTP_BAD_GATEWAY ||
+	    status == NGX_HTTP_GATEWAY_TIME_OUT);
+}
+
+static void
+status_set(ngx_http_request_t *r, const struct refusal *of)
+{
+	static ngx_str_t second = ngx_string("1");
+
+	if (of->status != 0) {
+		r->headers_out.status = r->err_status = of->status;
+		r->headers_out.status_line.len = 0;
+	}
+	if (of->again)
+		(void)kvroute_header_add(r, "Retry-After", &second);
+}
+
+void
+kvroute_refusal_begin(ngx_http_request_t *r)
+{
+	kvroute_ctx_t *ctx = kvroute_ctx(r);
+	struct refusal of;
+	refusal_t *refusal;
+
+	if (r->headers_out.status < NGX_HTTP_BAD_REQUEST || r->error_page)
+		return;
+	refusal = kept_refusal(r);
+	if (refusal == NULL && is_own_error(r, ctx))
+		refusal = refusal_keep(r, NULL);
+	if (refusal == NULL)
+		return;
+	of = refusal->why != NULL ? refusal_invalid(refusal->why) :
+	    refusal_of(ctx->book.reason, r->headers_out.status ==
+	    NGX_HTTP_GATEWAY_TIME_OUT);
+	status_set(r, &of);
+	refusal->body = text_make(r, &of);
+	if (refusal->body == NULL)
+		return;
+	refusal->on = true;
+	ngx_str_set(&r->headers_out.content_type, "application/json");
+	r->headers_out.content_type_len = r->headers_out.content_type.len;
+	r->headers_out.content_type_lowcase = NULL;
+	ngx_http_clear_content_length(r);
+	r->headers_out.content_length_n = refusal->body->last -
+	    refusal->body->pos;
+}
+
+ngx_int_t
+kvroute_refusal_body(ngx_http_request_t *r, ngx_chain_t **in)
+{
+	refusal_t *refusal = r->headers_out.status < NGX_HTTP_BAD_REQUEST ?
+	    NULL : kept_refusal(r);
+	ngx_chain_t *link;
+
+	if (refusal == NULL || !refusal->on || *in == NULL)
+		return NGX_OK;
+	link = refusal->body == NULL ? NULL : ngx_alloc_chain_link(r->pool);
+	if (refusal->body != NULL && link == NULL)
+		return NGX_ERROR;
+	if (link != NULL) {
+		link->buf = refusal->body;
+		link->next = NULL;
+	}
+	refusal->body = NULL;
+	for (; *in != NULL; *in = (*in)->next) /* nginx's page is not sent */
+		(*in)->buf->pos = (*in)->buf->last;
+	*in = link;
+	return NGX_OK;
+}
+
+ngx_int_t
+kvroute_server_show(kvroute_ctx_t *ctx)
+{
+	kvroute_loc_conf_t *loc = kvroute_loc(ctx->request);
+	ngx_str_t name = kvroute_taken_name(ctx);
+
+	return !loc->server_header || name.len == 0 ? NGX_OK :
+	    kvroute_header_add(ctx->request, "X-Kvroute-Server", &name);
+}
+
 /* ---------------------------------------------------------------- aside --- */
 
 /*
@@ -161,22 +321,6 @@ kvroute_reply_error(ngx_http_request_t *r, ngx_uint_t status,
  * of nginx's is touched by the thread: its memory comes from malloc.
  */
 
-/* At most: servers may have the ranks of others. */
-static ngx_uint_t
-workers_of(const kvroute_srv_conf_t *up)
-{
-	const kvroute_server_t *facts = up->servers == NULL ? NULL :
-	    up->servers->elts;
-	const ngx_http_upstream_rr_peers_t *peers = up->upstream->peer.data;
-	ngx_uint_t i, n = 0;
-
-	for (; peers != NULL; peers = peers->next)
-		n += peers->number;
-	for (i = 0; facts != NULL && i < up->servers->nelts; i++)
-		n += known_ranks(&facts[i].told);
-	return n;
-}
-
 ngx_int_t
 kvroute_aside_prepare(ngx_conf_t *cf)
 {
@@ -185,7 +329,7 @@ kvroute_aside_prepare(ngx_conf_t *cf)
 	ngx_uint_t i, n = 0;
 
 	for (i = 0; i < main->upstreams.nelts; i++)
-		n += workers_of(ups[i]);
+		n += ups[i]->n_workers;
 	if (n < KVROUTE_ASIDE_WORKERS)
 		return NGX_OK;
 #if (NGX_THREADS)
@@ -211,8 +355,7 @@ typedef struct {
 	struct status status;
 	kvroute_write_pt *write;
 	const char *type;
-	struct hold text;
-	bool failed;
+	kvroute_reply_t reply;
 	ngx_event_t stay;       /* a process that ends waits for timers only */
 } aside_t;
 
@@ -221,38 +364,17 @@ static void
 aside_write(void *data, ngx_log_t *log)
 {
 	aside_t *a = data;
-	struct writer w;
+	kvroute_reply_t *o = &a->reply;
 	ngx_uint_t tries = TRIES;
 
 	(void)log;
 	do {
 		if (tries < TRIES)
 			ngx_msleep(WAIT_MS);
-		a->text.length = 0;
-		w = hold_out(&a->text);
-		a->write(&a->status, &w);
-	} while (w.failed && --tries > 0);
-	a->failed = w.failed;
-}
-
-static void
-aside_cleanup(void *data)
-{
-	aside_t *a = data;
-
-	hold_free(&a->text);
-}
-
-static ngx_int_t
-aside_answer(aside_t *a)
-{
-	kvroute_reply_t o;
-
-	if (a->failed)
-		return kvroute_blocked_answer(a->request);
-	kvroute_reply_begin(&o, a->request);
-	kvroute_reply_share(&o, a->text.data, a->text.length);
-	return kvroute_reply_send(&o, NGX_HTTP_OK, a->type);
+		o->hold->length = 0;
+		o->writer = hold_out(o->hold);
+		a->write(&a->status, &o->writer);
+	} while (o->writer.failed && --tries > 0);
 }
 
 static void
@@ -271,7 +393,9 @@ aside_done(ngx_event_t *event)
 	r->main->blocked--;
 	ngx_del_timer(&a->stay);
 	ngx_http_set_log_request(c->log, r);
-	ngx_http_finalize_request(r, c->error ? NGX_ERROR : aside_answer(a));
+	ngx_http_finalize_request(r, c->error ? NGX_ERROR :
+	    a->reply.writer.failed ? kvroute_blocked_answer(r) :
+	    kvroute_reply_send(&a->reply, NGX_HTTP_OK, a->type));
 	ngx_http_run_posted_requests(c);
 }
 
@@ -282,11 +406,10 @@ kvroute_aside_send(ngx_http_request_t *r, const struct status *s,
 	ngx_str_t name = ngx_string("default");
 	ngx_thread_pool_t *pool = ngx_thread_pool_get((ngx_cycle_t *)ngx_cycle,
 	    &name);
-	ngx_pool_cleanup_t *cln = ngx_pool_cleanup_add(r->pool, 0);
 	ngx_thread_task_t *task;
 	aside_t *a;
 
-	task = pool == NULL || cln == NULL ? NULL :
+	task = pool == NULL ? NULL :
 	    ngx_thread_task_alloc(r->pool, sizeof(*a));
 	if (task == NULL)
 		return NGX_DECLINED;
@@ -296,8 +419,9 @@ kvroute_aside_send(ngx_http_request_t *r, const struct status *s,
 	a->status = *s;
 	a->write = write;
 	a->type = type;
-	cln->handler = aside_cleanup;
-	cln->data = a;
+	kvroute_reply_begin(&a->reply, r);
+	if (a->reply.writer.failed)
+		return NGX_DECLINED;
 	task->handler = aside_write;
 	task->event.handler = aside_done;
 	task->event.data = a;

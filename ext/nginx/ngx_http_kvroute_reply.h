@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * ngx_http_kvroute_reply.h - the response of a status location; a long one is
- * written beside the event loop.
+ * ngx_http_kvroute_reply.h - responses of the module's own: of a status
+ * location, a long one beside the event loop; of a request that is refused.
  */
 #ifndef NGX_HTTP_KVROUTE_REPLY_H
 #define NGX_HTTP_KVROUTE_REPLY_H
@@ -25,6 +25,8 @@ void kvroute_reply_share(kvroute_reply_t *o, const void *bytes, size_t n);
 /* A header of the response. */
 void kvroute_reply_header(kvroute_reply_t *o, const char *name,
     const char *value);
+/* The text in a buffer, the last one; NULL: no memory, or it has failed. */
+ngx_buf_t *kvroute_reply_end(kvroute_reply_t *o);
 /* Sends the whole response; returns the result of a handler. */
 ngx_int_t kvroute_reply_send(kvroute_reply_t *o, ngx_uint_t status,
     const char *type);
@@ -54,5 +56,14 @@ ngx_int_t kvroute_aside_prepare(ngx_conf_t *cf);
 /* The handler's result; NGX_DECLINED: it must be written here and now. */
 ngx_int_t kvroute_aside_send(ngx_http_request_t *r, const struct status *s,
     kvroute_write_pt *write, const char *type);
+
+/* This request is about to be refused with a status of 400 or more. */
+void kvroute_refusal_keep(ngx_http_request_t *r, const char *why);
+/* The headers of a response: nginx's own error becomes a refusal. */
+void kvroute_refusal_begin(ngx_http_request_t *r);
+/* The body of the response; *in is replaced if it is a refusal. */
+ngx_int_t kvroute_refusal_body(ngx_http_request_t *r, ngx_chain_t **in);
+/* With kvroute_server_header, the header that names the server. */
+ngx_int_t kvroute_server_show(kvroute_ctx_t *ctx);
 
 #endif

@@ -33,7 +33,7 @@
 #include "ngx_http_kvroute_find.h"
 #include "ngx_http_kvroute_read.h"
 #include "ngx_http_kvroute_reader.h"
-#include "ngx_http_kvroute_refuse.h"
+#include "ngx_http_kvroute_reply.h"
 #include "salt.h"
 
 enum {
@@ -52,10 +52,7 @@ struct kvroute_salt_s {
 
 typedef struct kvroute_salt_s salt_t;
 
-static void
-request_keep(void *data)
-{
-}
+KVROUTE_KEPT(request_keep)
 
 static salt_t *
 salt_of(ngx_http_request_t *r)

@@ -21,11 +21,11 @@ is_of_name(const kvroute_server_t *server, const ngx_str_t *host,
 static kvroute_server_t *
 server_of_name(kvroute_srv_conf_t *up, const ngx_http_upstream_rr_peer_t *peer)
 {
-	kvroute_server_t *servers = up->servers->elts;
+	kvroute_server_t *servers = up->servers.elts;
 	ngx_http_upstream_host_t *host = peer->host;
 	ngx_uint_t i;
 
-	for (i = 0; i < up->servers->nelts && host != NULL; i++) {
+	for (i = 0; i < up->servers.nelts && host != NULL; i++) {
 		if (is_of_name(&servers[i], &host->name, host->service.len > 0 ?
 		    0 : ngx_inet_get_port(peer->sockaddr)))
 			return &servers[i];
@@ -57,13 +57,10 @@ struct server_facts *
 kvroute_server_of(kvroute_srv_conf_t *up,
     const ngx_http_upstream_rr_peer_t *peer)
 {
-	kvroute_server_t *servers, *named = NULL;
+	kvroute_server_t *servers = up->servers.elts, *named = NULL;
 	ngx_uint_t i;
 
-	if (up->servers == NULL)
-		return NULL;
-	servers = up->servers->elts;
-	for (i = 0; i < up->servers->nelts; i++) {
+	for (i = 0; i < up->servers.nelts; i++) {
 		if (servers[i].name.len > 0 &&
 		    kvroute_same(&servers[i].name, &peer->name))
 			return &servers[i].told;
@@ -103,13 +100,10 @@ address_find(ngx_conf_t *cf, kvroute_server_t *server)
 ngx_int_t
 kvroute_servers_settle(ngx_conf_t *cf, kvroute_srv_conf_t *up)
 {
-	kvroute_server_t *servers;
+	kvroute_server_t *servers = up->servers.elts;
 	ngx_uint_t i;
 
-	if (up->servers == NULL)
-		return NGX_OK;
-	servers = up->servers->elts;
-	for (i = 0; i < up->servers->nelts; i++) {
+	for (i = 0; i < up->servers.nelts; i++) {
 		if (servers[i].name.len > 0)
 			continue;
 #if (KVROUTE_RESOLVE)
@@ -126,13 +120,10 @@ kvroute_servers_settle(ngx_conf_t *cf, kvroute_srv_conf_t *up)
 void
 kvroute_servers_check(kvroute_srv_conf_t *up, ngx_log_t *log)
 {
-	kvroute_server_t *servers;
+	kvroute_server_t *servers = up->servers.elts;
 	ngx_uint_t i;
 
-	if (up->servers == NULL)
-		return;
-	servers = up->servers->elts;
-	for (i = 0; i < up->servers->nelts; i++) {
+	for (i = 0; i < up->servers.nelts; i++) {
 		if (!servers[i].told.used)
 			ngx_log_error(NGX_LOG_WARN, log, 0, "kvroute_server "
 			    "\"%V\" in upstream \"%V\" is not a server of it",

@@ -114,32 +114,28 @@ kept_back(const kvroute_srv_conf_t *up, ngx_uint_t i)
 	return false;
 }
 
-/* The worker, and its position in fleet.known; n_known: it has no position. */
-static int
-bound_look(kvroute_ctx_t *ctx, int64_t now, uint64_t *worker, ngx_uint_t *place)
-{
-	kvroute_srv_conf_t *up = ctx->up;
-	uint32_t rank;
-	int error = kvr_affinity_find(up->fleet.kvr, ctx->keeps.state, now,
-	    worker);
-
-	if (error != KVR_OK)
-		return error;
-	*place = known_of_worker(&up->fleet, *worker, &rank);
-	if (*place < up->fleet.n_known || !ids_missing(up))
-		return KVR_OK;
-	kvroute_peers_look(ctx);
-	return KVR_EBUSY;
-}
-
-/* No turn of the loop may wait for a writer, so it is asked again at once. */
+/*
+ * The worker, and its position in fleet.known; n_known: it has no position. No
+ * turn of the loop may wait for a writer, so it is asked again at once.
+ */
 static int
 bound_find(kvroute_ctx_t *ctx, int64_t now, uint64_t *worker, ngx_uint_t *place)
 {
+	kvroute_srv_conf_t *up = ctx->up;
 	int error = KVR_EBUSY, i;
+	uint32_t rank;
 
-	for (i = 0; i < KEPT_TRIES && error == KVR_EBUSY; i++)
-		error = bound_look(ctx, now, worker, place);
+	for (i = 0; i < KEPT_TRIES && error == KVR_EBUSY; i++) {
+		error = kvr_affinity_find(up->fleet.kvr, ctx->keeps.state, now,
+		    worker);
+		if (error != KVR_OK)
+			continue;
+		*place = known_of_worker(&up->fleet, *worker, &rank);
+		if (*place == up->fleet.n_known && ids_missing(up)) {
+			kvroute_peers_look(ctx);
+			error = KVR_EBUSY;
+		}
+	}
 	return error;
 }
 

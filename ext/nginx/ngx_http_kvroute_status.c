@@ -340,29 +340,18 @@ explain_handler(ngx_http_request_t *r)
 /* ------------------------------------------------------------- orders --- */
 
 static bool
-is_loopback6(const struct sockaddr *address)
-{
-	struct sockaddr_in6 sin6;
-	const u_char *a = sin6.sin6_addr.s6_addr;
-
-	ngx_memcpy(&sin6, address, sizeof(sin6));
-	return IN6_IS_ADDR_LOOPBACK(&sin6.sin6_addr) ||
-	    (IN6_IS_ADDR_V4MAPPED(&sin6.sin6_addr) && a[12] == 127);
-}
-
-static bool
 is_local(const struct sockaddr *address)
 {
-	struct sockaddr_in sin;
+	const struct sockaddr_in *in = (const void *)address;
+	const struct in6_addr *in6 =
+	    &((const struct sockaddr_in6 *)(const void *)address)->sin6_addr;
 
-	if (address->sa_family == AF_UNIX)
-		return true;
 	if (address->sa_family == AF_INET6)
-		return is_loopback6(address);
-	if (address->sa_family != AF_INET)
-		return false;
-	ngx_memcpy(&sin, address, sizeof(sin));
-	return ntohl(sin.sin_addr.s_addr) >> 24 == 127;
+		return IN6_IS_ADDR_LOOPBACK(in6) ||
+		    (IN6_IS_ADDR_V4MAPPED(in6) && in6->s6_addr[12] == 127);
+	return address->sa_family == AF_UNIX ||
+	    (address->sa_family == AF_INET &&
+	    ntohl(in->sin_addr.s_addr) >> 24 == 127);
 }
 
 static ngx_int_t
@@ -434,13 +423,6 @@ not_allowed(ngx_http_request_t *r, const char *allowed)
 	    "method not allowed");
 }
 
-static ngx_int_t
-no_path(ngx_http_request_t *r)
-{
-	return kvroute_reply_error(r, NGX_HTTP_NOT_FOUND,
-	    "there is no such path");
-}
-
 static bool
 takes_html(ngx_http_request_t *r)
 {
@@ -490,7 +472,8 @@ path_show(ngx_http_request_t *r, ngx_str_t *rest)
 		return page_show(r);
 	if (kvroute_word_is(&format, rest->len > 0 ? "metrics" : "prometheus"))
 		return metrics_show(r);
-	return rest->len > 0 ? no_path(r) : kvroute_reply_error(r,
+	return rest->len > 0 ? kvroute_reply_error(r, NGX_HTTP_NOT_FOUND,
+	    "there is no such path") : kvroute_reply_error(r,
 	    NGX_HTTP_BAD_REQUEST, "format= must be html, json or prometheus");
 }
 

@@ -42,16 +42,6 @@ turn_over(ngx_event_t *event)
 }
 
 void
-kvroute_time_begin(ngx_cycle_t *cycle)
-{
-	ngx_memzero(&turn, sizeof(turn));
-	turn.none.fd = (ngx_socket_t)-1;
-	turn.over.handler = turn_over;
-	turn.over.data = &turn.none;
-	turn.over.log = cycle->log;
-}
-
-void
 kvroute_timer_make(ngx_event_t *timer, ngx_event_handler_pt handler,
     void *data, ngx_log_t *log)
 {
@@ -59,6 +49,14 @@ kvroute_timer_make(ngx_event_t *timer, ngx_event_handler_pt handler,
 	timer->data = data;
 	timer->log = log;
 	timer->cancelable = 1;
+}
+
+void
+kvroute_time_begin(ngx_cycle_t *cycle)
+{
+	ngx_memzero(&turn, sizeof(turn));
+	turn.none.fd = (ngx_socket_t)-1;
+	kvroute_timer_make(&turn.over, turn_over, &turn.none, cycle->log);
 }
 
 /* After a reload the peers of a process that ends are old ones. */

@@ -239,10 +239,10 @@ kvroute_variables_add(ngx_conf_t *cf)
 /* ---------------------------------------------------------------- trace --- */
 
 /*
- * Lines for kvroute-replay(1), see trace_line.h. One is written when its request ends, by one write. So lines of several
- * nginx workers do not mix, but they are not in order of time.
+ * Lines for kvroute-replay(1), see trace_line.h. One is written when its
+ * request ends, by one write. So lines of several nginx workers do not mix, but
+ * they are not in order of time.
  */
-
 char *
 kvroute_trace_set(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {

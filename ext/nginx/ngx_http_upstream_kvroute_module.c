@@ -13,7 +13,6 @@
 #include "ngx_http_kvroute_conf.h"
 
 #include "endpoint.h"
-#include "ngx_http_kvroute_answer.h"
 #include "ngx_http_kvroute_choose.h"
 #include "ngx_http_kvroute_early.h"
 #include "ngx_http_kvroute_find.h"
@@ -167,11 +166,7 @@ server_set(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 	ngx_uint_t i;
 	char *wrong;
 
-	if (up->servers == NULL)
-		up->servers = ngx_array_create(cf->pool, 4, sizeof(*server));
-	if (up->servers == NULL)
-		return NGX_CONF_ERROR;
-	server = ngx_array_push(up->servers);
+	server = ngx_array_push(&up->servers);
 	if (server == NULL)
 		return NGX_CONF_ERROR;
 	ngx_memzero(server, sizeof(*server));
@@ -313,7 +308,8 @@ srv_create(ngx_conf_t *cf)
 {
 	kvroute_srv_conf_t *up = ngx_pcalloc(cf->pool, sizeof(*up));
 
-	if (up == NULL)
+	if (up == NULL || ngx_array_init(&up->servers, cf->pool, 4,
+	    sizeof(kvroute_server_t)) != NGX_OK)
 		return NULL;
 	(void)kvr_options_init(&up->options, sizeof(up->options));
 	(void)kvr_policy_init(&up->policy, sizeof(up->policy));

@@ -114,6 +114,14 @@ struct fleet {
 void fleet_log(const struct fleet *f, void *to, unsigned level,
     const char *format, ...) __attribute__((format(printf, 4, 5)));
 
+/* Rows of a table of text_rows.h: facts that each proxy has, beside others. */
+#define KNOWN_FACT(called, by) { .name = called, .kind = TEXT_LIBRARY, \
+	.special = by }
+#define KNOWN_FACTS(by) KNOWN_FACT("role", by), \
+	KNOWN_FACT("prefill_rate", by), KNOWN_FACT("block_tokens", by), \
+	KNOWN_FACT("eviction", by), KNOWN_FACT("window", by), \
+	KNOWN_FACT("window_mode", by), KNOWN_FACT("window_layers", by), \
+	KNOWN_FACT("window_interval", by), KNOWN_FACT("window_capacity", by)
 /* Reads NAME=VALUE, or capacity=auto. NULL, or why it is refused. */
 const char *known_fact_read(struct server_facts *told, const char *pair,
     size_t n);

@@ -36,6 +36,17 @@ text_is(const char *text, size_t n, const char *word)
 	return text_same(text, n, word, strlen(word));
 }
 
+bool
+text_is_path(const char *text, size_t n)
+{
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		if (text[i] <= ' ' || text[i] > '~')
+			return false;
+	return n > 0 && n <= TEXT_PATH_MAX && text[0] == '/';
+}
+
 /* Digits, perhaps with decimals, at the start of s; the rest stays. */
 static bool
 number_read(struct span *s, bool decimals, double *out)

@@ -30,7 +30,7 @@ enum text_kind {
 	TEXT_LIBRARY     /* by a function that has NAME=VALUE, without blanks */
 };
 
-enum { TEXT_WORDS = 4 };
+enum { TEXT_WORDS = 4, TEXT_PATH_MAX = 200 };
 
 /* NULL, or the reason for which it is refused; "": the meaning of the row. */
 typedef const char *text_special(void *fields, const char *text, size_t n);
@@ -75,6 +75,8 @@ struct text_fault {
 bool text_same(const char *text, size_t n, const char *other, size_t length);
 /* Is it this word? */
 bool text_is(const char *text, size_t n, const char *word);
+/* Is it a path of an engine, of at most TEXT_PATH_MAX bytes? */
+bool text_is_path(const char *text, size_t n);
 /* Sets the defaults. */
 void text_presets(const struct text_row *rows, size_t n, void *fields);
 /* Reads one pair; on an error the fields are as they were. */

@@ -137,13 +137,9 @@ static const char *
 path_read(void *fields, const char *text, size_t n)
 {
 	struct pool_options *o = fields;
-	size_t i;
 
-	if (n == 0 || n > POOL_PATH_MAX || text[0] != '/')
+	if (n > POOL_PATH_MAX || !text_is_path(text, n))
 		return "";
-	for (i = 0; i < n; i++)
-		if (text[i] <= ' ' || text[i] > '~')
-			return "";
 	memcpy(o->poll_path, text, n);
 	o->poll_path[n] = '\0';
 	return NULL;

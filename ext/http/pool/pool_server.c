@@ -29,8 +29,6 @@ static const char *const states[TEXT_WORDS] = {
 };
 #define ROW(called, type, field, ...) { .name = called, \
 	FIELD(type, struct pool_facts, field), __VA_ARGS__ }
-#define FACT(called) { .name = called, .kind = TEXT_LIBRARY, \
-	.special = fact_read }
 
 static const char *
 fact_read(void *fields, const char *pair, size_t n)
@@ -41,10 +39,8 @@ fact_read(void *fields, const char *pair, size_t n)
 const struct text_row server_rows[] = {
 	ROW("state", TEXT_WORD, state, .words = states),
 	ROW("max_conns", TEXT_COUNT, max_conns, LEAST("0")),
-	FACT("role"), FACT("weight"), FACT("capacity"), FACT("prefill_rate"),
-	FACT("block_tokens"), FACT("eviction"), FACT("window"),
-	FACT("window_mode"), FACT("window_layers"), FACT("window_interval"),
-	FACT("window_capacity"),
+	KNOWN_FACT("weight", fact_read), KNOWN_FACT("capacity", fact_read),
+	KNOWN_FACTS(fact_read),
 	ROW("ranks", TEXT_COUNT, told.ranks, RANGE("1", "1024"))
 };
 const size_t server_rows_all = sizeof(server_rows) / sizeof(server_rows[0]);
