@@ -9,7 +9,7 @@
  *     peer.free    finish with the engine's report; or abort, if the peer did
  *                  not accept the request or the status was >= 400
  *
- * take.c has nginx's part of a choice of peers, choose.c kvroute's. Peers may
+ * peers.c has nginx's part of a choice of peers, choose.c kvroute's. Peers may
  * come and go between any two such calls: see follow.c. Requests that need the
  * state of one peer go there or, while it is busy, nowhere.
  */
