@@ -168,6 +168,7 @@ struct waiter {
 };
 
 static atomic_uint line_done;
+static pthread_barrier_t line_full; /* all threads have a request in line */
 
 static void
 line_leave(struct kvh_call *c)
@@ -207,21 +208,30 @@ line_turn(struct waiter *w)
 		continue;
 }
 
-static void *
-line_run(void *context)
+static void
+line_ask(struct waiter *w)
 {
 	static const char text[] = "{\"model\":\"m\",\"messages\":[{\"role\":"
 	    "\"user\",\"content\":\"Hello\"}]}";
-	struct waiter *w = context;
 	struct kvh_call *c = NULL;
+
+	w->errors += kvh_begin(w->h, "POST", 4, "/v1/chat/completions", 20,
+	    KVH_NOW, &c) != 0;
+	w->errors += kvh_body(c, text, sizeof(text) - 1) != 0;
+	w->errors += kvh_body_end(c, 1) != 0;
+	(void)line_pick(w, c);
+}
+
+static void *
+line_run(void *context)
+{
+	struct waiter *w = context;
 	unsigned i;
 
 	for (i = 0; i < w->requests; i++) {
-		w->errors += kvh_begin(w->h, "POST", 4, "/v1/chat/completions",
-		    20, KVH_NOW, &c) != 0;
-		w->errors += kvh_body(c, text, sizeof(text) - 1) != 0;
-		w->errors += kvh_body_end(c, 1) != 0;
-		(void)line_pick(w, c);
+		line_ask(w);
+		if (i == 0)
+			(void)pthread_barrier_wait(&line_full);
 		if (i % 3 > 0) {
 			line_leave(w->runs);
 			w->runs = NULL;
@@ -236,22 +246,32 @@ line_run(void *context)
 /* Each request that waits is given to one thread at a time, and to the end. */
 START_TEST(line)
 {
-	struct waiter all[LINE_THREADS] = { { 0 } };
+	struct waiter all[LINE_THREADS] = { { 0 } }, first[2] = { { 0 } };
 	struct kvh *h = bed_pool("size=8m queue=16 queue_timeout=60s", 0);
 	unsigned i, requests = (unsigned)test_amount(LINE_REQUESTS);
 
 	ck_assert_int_eq(bed_server(h, "a", "max_conns=1"), 0);
 	ck_assert_int_eq(bed_server(h, "b", "max_conns=1"), 0);
 	atomic_store(&line_done, 0);
+	for (i = 0; i < 2; i++) {
+		first[i].h = h;
+		line_ask(&first[i]);
+		ck_assert_ptr_nonnull(first[i].runs);
+	}
+	ck_assert_int_eq(pthread_barrier_init(&line_full, NULL,
+	    LINE_THREADS + 1), 0);
 	for (i = 0; i < LINE_THREADS; i++) {
 		all[i].h = h;
 		all[i].requests = requests;
 		ck_assert_int_eq(pthread_create(&all[i].thread, NULL, line_run,
 		    &all[i]), 0);
 	}
+	(void)pthread_barrier_wait(&line_full);
+	for (i = 0; i < 2; i++)
+		line_leave(first[i].runs);
 	for (i = 0; i < LINE_THREADS; i++)
 		ck_assert_int_eq(pthread_join(all[i].thread, NULL), 0);
-	while (atomic_load(&line_done) < LINE_THREADS * requests) {
+	while (atomic_load(&line_done) < LINE_THREADS * requests + 2) {
 		/* Leases that could not end while the region was locked. */
 		ck_assert_int_eq(kvh_tick(h, KVH_NOW, NULL), 0);
 		line_turn(&all[0]);
@@ -260,8 +280,9 @@ START_TEST(line)
 	}
 	for (i = 0; i < LINE_THREADS; i++)
 		ck_assert_uint_eq(all[i].errors, 0);
-	ck_assert_uint_eq(atomic_load(&line_done), LINE_THREADS * requests);
-	ck_assert_int_gt(bed_count(h, "queued"), 0);
+	ck_assert_uint_eq(atomic_load(&line_done), LINE_THREADS * requests + 2);
+	ck_assert_int_ge(bed_count(h, "queued"), LINE_THREADS);
+	ck_assert_int_eq(pthread_barrier_destroy(&line_full), 0);
 	kvh_free(h);
 }
 END_TEST
