@@ -26,7 +26,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { KILLS = 200, KILLS_SOAK = 8000, CHECK_EVERY = 10 };
+enum { KILLS = 200, LEAST = 8, KILLS_SOAK = 8000, CHECK_EVERY = 10 };
 enum { ROOMY = 1 << 20, TIGHT = 48 << 10 };
 
 static struct board *board;
@@ -252,7 +252,8 @@ verify(const char *how)
 /* One at a time: each loss is counted before the next can happen. */
 START_TEST(killed_one_at_a_time)
 {
-	uint64_t i, n = soak_amount(KILLS, KILLS_SOAK) / (1 + 3 * (uint64_t)_i);
+	uint64_t i, n = LEAST +
+	    soak_amount(KILLS, KILLS_SOAK) / (1 + 3 * (uint64_t)_i);
 	uint32_t seat;
 
 	begin(_i == 0 ? ROOMY : TIGHT, NULL);
@@ -278,7 +279,7 @@ END_TEST
 /* Two at a time: the process that recovers may be the next to die. */
 START_TEST(killed_with_the_heir)
 {
-	uint64_t i, n = soak_amount(KILLS, KILLS_SOAK) / 8;
+	uint64_t i, n = LEAST + soak_amount(KILLS, KILLS_SOAK) / 8;
 	uint32_t seat, other;
 
 	begin(ROOMY, NULL);
