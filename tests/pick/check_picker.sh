@@ -95,13 +95,14 @@ case_silent_peer()
 	python3 tests/pick/strange_bytes.py "$grpc" open &
 	until_is '[1,1]' state \
 	    '[.pick.streams, ([.pool.upstreams[0].workers[].requests] | add)]'
-	keeps_alive || echo 'keepalive is not set'
+	until_true 20 keeps_alive || echo 'keepalive is not set'
 	until_is 1 state .pick.faded_total
 	now_is 1 state .pick.ended.not_seen
 	nothing_is_left
 }
 
-# The next probe of the only connection is due within 40 seconds.
+# The next probe of the only connection is due within 40 seconds. There is one
+# when all that was sent has been acknowledged.
 keeps_alive()
 {
 	awk -v port="$(printf ':%04X' "$grpc")" '$2 ~ port && $4 == "01" {
