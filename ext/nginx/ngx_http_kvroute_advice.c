@@ -14,7 +14,6 @@
 #include "ngx_http_kvroute_module.h"
 
 #include "ngx_http_kvroute_find.h"
-#include "ngx_http_kvroute_module.h"
 #include "ngx_http_kvroute_param.h"
 
 enum {

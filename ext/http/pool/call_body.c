@@ -162,10 +162,10 @@ facts_take(struct kvh_call *c, uint32_t whole)
 		pool_count(c->h, COUNT_TRUNCATED, 1);
 	if (c->opinion != REASON_COST)
 		return;
-	if (prompt_end(c))
-		front_look(c);
-	else
+	if (!prompt_end(c))
 		c->opinion = REASON_FAILED;
+	else if (!c->facts.media)
+		front_look(c);
 }
 
 static void

@@ -69,13 +69,14 @@
 #include "session_key.h"
 #include "shared.h"
 #include "text_hold.h"
+#include "text_rows.h"
 #include "trace_line.h"
 #include "waits.h"
 #include "writes.h"
 
 enum {
 	POOL_NAME_MAX = 64,  /* of an option that is text */
-	POOL_PATH_MAX = 200,
+	POOL_REGEX_MAX = 200,
 	POOL_KEYS = 8,       /* headers of affinity_key */
 	POOL_AUTO_KEYS = 5
 };
@@ -95,7 +96,7 @@ struct pool_options {
 	/* of requests */
 	bool feedback, include_usage, trace;
 	uint32_t reasoning;          /* 1: it counts */
-	char ignore[POOL_PATH_MAX + 1]; /* a regular expression, or empty */
+	char ignore[POOL_REGEX_MAX + 1]; /* a regular expression, or empty */
 	uint64_t max_body;
 	bool auto_keys;
 	size_t n_keys;
@@ -116,7 +117,7 @@ struct pool_options {
 	uint32_t queue;              /* 0: off */
 	int64_t queue_timeout;
 	int64_t poll;                /* 0: off */
-	char poll_path[POOL_PATH_MAX + 1];
+	char poll_path[TEXT_PATH_MAX + 1];
 };
 
 struct pool_server {

@@ -138,7 +138,7 @@ path_read(void *fields, const char *text, size_t n)
 {
 	struct pool_options *o = fields;
 
-	if (n > POOL_PATH_MAX || !text_is_path(text, n))
+	if (!text_is_path(text, n))
 		return "";
 	memcpy(o->poll_path, text, n);
 	o->poll_path[n] = '\0';
@@ -150,7 +150,7 @@ lines_read(void *fields, const char *text, size_t n)
 {
 	char *ignore = ((struct pool_options *)fields)->ignore;
 
-	if (n == 0 || n > POOL_PATH_MAX || memchr(text, '\0', n) != NULL)
+	if (n == 0 || n > POOL_REGEX_MAX || memchr(text, '\0', n) != NULL)
 		return "";
 	memcpy(ignore, text, n);
 	ignore[n] = '\0';

@@ -41,13 +41,16 @@ room_free(void *context, void *memory)
 	free(memory);
 }
 
-static uint32_t
-cost_of(const struct kvh *h)
+/* Only the JSON has it. */
+static int
+cost_read(const struct kvh *h, uint32_t *cost)
 {
 	struct kvr_policy policy = { .size = sizeof(policy) };
+	int error = kvr_policy_get(h->k, &policy);
 
-	return kvr_policy_get(h->k, &policy) == KVR_OK ? policy.cost :
-	    KVR_COST_BALANCED;
+	if (error == KVR_OK)
+		*cost = policy.cost;
+	return error;
 }
 
 /* False: no memory. */
@@ -60,7 +63,6 @@ facts_take(struct kvh *h, int64_t now, struct status_upstream *up,
 	up->name = h->options.name.bytes;
 	up->name_length = h->options.name.length;
 	up->options = h->region;
-	up->cost = cost_of(h);
 	if (h->options.shadow != 0)
 		up->shadow = pool_shadows[h->options.shadow];
 	polls_lock(h, now);
@@ -83,10 +85,14 @@ kvh_status(struct kvh *h, uint32_t form, int64_t now, char *text, size_t room,
 	struct status_upstream up = { .name = NULL };
 	struct status s = { .proxy = "http", .upstream = &up, .upstreams = 1 };
 	struct fleet_facts facts;
+	int error;
 
 	if (h == NULL || length == NULL || (text == NULL && room > 0) ||
 	    form > KVH_JSON)
 		return KVR_EINVAL;
+	error = form == KVH_JSON ? cost_read(h, &up.cost) : KVR_OK;
+	if (error != KVR_OK)
+		return error;
 	if (!facts_take(h, pool_now(now), &up, &facts))
 		return KVR_ENOMEM;
 	s.time = (uint64_t)time(NULL);
